@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * One batch: everything that a stack needs, asked for where it was last time, in one call of the port.
+ *
+ * Order is the point. The port serves the pieces strictly in order, so
+ *
+ *     outer frames, inner frames, | thread state | inner frames, outer frames, code objects
+ *
+ * has one moment in the middle that every frame's two copies enclose: what is equal in both was so at that moment, if
+ * it did not change and change back in between. What changes most often is read closest to the middle, so its window
+ * is the shortest. A cframe (3.11, 3.12) is that middle, and the thread state around it must point to it both times.
+ *
+ * Code objects come last: an entry of the cache was proven before the batch, and proven again after the frames were
+ * read it is the same object all the time in between (code.c).
+ */
+#include <stdlib.h>
+
+#include "engine/stack.h"
+
+static uint32_t tstate_bytes(const au_layout *l)
+{
+    uint32_t fields[] = {l->tstate_interp,    l->tstate_frame,           l->tstate_cframe,       l->tstate_thread_id,
+                         l->tstate_state,     l->tstate_native_thread_id, l->tstate_datastack_top, l->tstate_status};
+    uint32_t most = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        if (fields[i] != AU_ABSENT && fields[i] > most) {
+            most = fields[i];
+        }
+    }
+    return most + 8;
+}
+
+/* Notes a piece; its buffer is an offset until all are known, since the arena may still move. */
+static uint32_t add(au_engine *e, au_addr addr, uint32_t len)
+{
+    au_scratch *s = &e->scratch;
+    if (au__grow(&s->pieces, &s->piece_cap, s->piece_count + 1, sizeof *s->pieces, &e->stats)) {
+        return UINT32_MAX;
+    }
+    s->pieces[s->piece_count] = (au_piece){addr, (void *)(uintptr_t)s->arena.len, len, 0};
+    s->arena.len += (len + 7u) & ~7u;
+    return (uint32_t)s->piece_count++;
+}
+
+/* A string as it is compared: from its length word to its last character, or in two parts if they lie apart. */
+static int inline_string(const au_remote *r, const au_str *s)
+{
+    return s->data > s->addr && s->data - s->addr <= r->layout.str_any;
+}
+
+static int add_string(au_engine *e, const au_str *s, uint32_t bytes)
+{
+    uint32_t from = e->remote.layout.str_length;
+    if (inline_string(&e->remote, s)) {
+        return add(e, s->addr + from, (uint32_t)(s->data - s->addr) - from + bytes) == UINT32_MAX;
+    }
+    return add(e, s->addr + from, 8) == UINT32_MAX || add(e, s->data, bytes) == UINT32_MAX;
+}
+
+static int add_check(au_engine *e, au_check *check)
+{
+    const au_code *code = check->code;
+    check->piece = add(e, code->addr + e->codes.head_from, e->codes.head_to - e->codes.head_from);
+    if (check->piece == UINT32_MAX || !code->by_content) {
+        return check->piece == UINT32_MAX;
+    }
+    uint32_t size_at = e->remote.layout.object_size;
+    if (add_string(e, &code->scope_str, code->scope_bytes) ||
+        add(e, code->table_addr + size_at, e->remote.layout.bytes_data - size_at + code->table_bytes) == UINT32_MAX) {
+        return 1;
+    }
+    return add_string(e, &code->file_str, code->file_bytes);
+}
+
+static int holds_string(au_engine *e, uint32_t *piece, const au_str *s, const uint8_t *raw, uint32_t bytes)
+{
+    const au_piece *p = &e->scratch.pieces[*piece];
+    uint32_t gap = e->remote.layout.str_length;
+    if (inline_string(&e->remote, s)) {
+        (*piece)++;
+        gap = (uint32_t)(s->data - s->addr) - gap;
+        return p[0].outcome == AU_OK && au__u64(p[0].buf) == s->length &&
+               memcmp((const uint8_t *)p[0].buf + gap, raw, bytes) == 0;
+    }
+    *piece += 2;
+    return p[0].outcome == AU_OK && p[1].outcome == AU_OK && au__u64(p[0].buf) == s->length &&
+           memcmp(p[1].buf, raw, bytes) == 0;
+}
+
+static int holds(au_engine *e, const au_check *check)
+{
+    const au_code *code = check->code;
+    uint32_t piece = check->piece;
+    const au_piece *p = &e->scratch.pieces[piece++];
+    if (p->outcome != AU_OK || memcmp(p->buf, code->head, e->codes.head_to - e->codes.head_from) != 0) {
+        return 0;
+    }
+    if (!code->by_content) {
+        return 1;
+    }
+    if (!holds_string(e, &piece, &code->scope_str, code->scope_raw, code->scope_bytes)) {
+        return 0;
+    }
+    p = &e->scratch.pieces[piece++];
+    uint32_t gap = e->remote.layout.bytes_data - e->remote.layout.object_size;
+    if (p->outcome != AU_OK || au__u64(p->buf) != code->table_bytes ||
+        memcmp((const uint8_t *)p->buf + gap, code->table, code->table_bytes) != 0) {
+        return 0;
+    }
+    return holds_string(e, &piece, &code->file_str, code->file_raw, code->file_bytes);
+}
+
+int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code)
+{
+    for (size_t i = 0; i < rec->check_count; i++) {
+        if (rec->checks[i].code == code) {
+            rec->checks[i].idle = 0;
+            return 0;
+        }
+    }
+    if (au__grow(&rec->checks, &rec->check_cap, rec->check_count + 1, sizeof *rec->checks, &e->stats)) {
+        return -1;
+    }
+    rec->checks[rec->check_count++] = (au_check){code, 0, UINT32_MAX, 0};
+    au__code_pin(code);
+    return 0;
+}
+
+void au__check_drop(au_engine *e, au_thread_rec *rec, size_t index)
+{
+    au__code_unpin(&e->codes, rec->checks[index].code);
+    rec->checks[index] = rec->checks[--rec->check_count];
+}
+
+/* The pieces of the stack itself. */
+static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
+{
+    const au_layout *l = &e->remote.layout;
+    uint32_t frame = l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus;
+    int failed = 0;
+    for (size_t i = rec->outside_count; i-- > 0;) {
+        failed |= (rec->outside[i].piece[0] = add(e, rec->outside[i].addr, frame)) == UINT32_MAX;
+    }
+    if (rec->cframe) { /* the cframe is what changes with each call, the pointer to it stands for long */
+        failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
+    }
+    for (size_t i = rec->chunk_count; i-- > 0;) {
+        failed |= (rec->chunks[i].piece[0] = add(e, rec->chunks[i].addr, rec->chunks[i].len)) == UINT32_MAX;
+    }
+    if (rec->cframe) {
+        failed |= (b->cframe = add(e, rec->cframe, l->cframe_current_frame + 8)) == UINT32_MAX;
+    } else {
+        failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
+    }
+    for (size_t i = 0; i < rec->chunk_count; i++) {
+        failed |= (rec->chunks[i].piece[1] = add(e, rec->chunks[i].addr, rec->chunks[i].len)) == UINT32_MAX;
+    }
+    if (rec->cframe) {
+        failed |= (b->tstate_again = add(e, rec->addr + l->tstate_cframe, 8)) == UINT32_MAX;
+    }
+    for (size_t i = 0; i < rec->outside_count; i++) {
+        failed |= (rec->outside[i].piece[1] = add(e, rec->outside[i].addr, frame)) == UINT32_MAX;
+    }
+    return failed;
+}
+
+/* The code objects that the stack may refer to, after the generation that tells whether any was freed. */
+static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
+{
+    const au_layout *l = &e->remote.layout;
+    int failed = 0;
+    b->epoch = UINT32_MAX;
+    if (l->interp_code_generation != AU_ABSENT) {
+        failed |= (b->epoch = add(e, interp->addr + l->interp_code_generation, 8)) == UINT32_MAX;
+    }
+    for (size_t i = 0; i < rec->check_count; i++) {
+        au_check *check = &rec->checks[i];
+        check->piece = UINT32_MAX;
+        if (b->epoch == UINT32_MAX || check->code->epoch != interp->epoch || !interp->epoch) {
+            failed |= add_check(e, check);
+        }
+    }
+    return failed;
+}
+
+/* Gives the pieces their buffers and has them served. */
+static int serve(au_engine *e)
+{
+    au_scratch *s = &e->scratch;
+    size_t need = s->arena.len;
+    s->arena.len = 0;
+    if (au_buf_reserve(&s->arena, need)) {
+        return -1;
+    }
+    for (size_t i = 0; i < s->piece_count; i++) {
+        s->pieces[i].buf = s->arena.data + (uintptr_t)s->pieces[i].buf;
+    }
+    e->remote.ops->read_many(e->remote.proc, s->pieces, s->piece_count);
+    return 0;
+}
+
+static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
+{
+    const au_layout *l = &e->remote.layout;
+    const au_piece *pieces = e->scratch.pieces;
+    b->ts = pieces[b->tstate].outcome == AU_OK ? pieces[b->tstate].buf : NULL;
+    b->cframe_fits = 1;
+    if (!b->ts) {
+        return;
+    }
+    if (l->tstate_datastack_chunk != AU_ABSENT) {
+        b->chunk = au__u64(b->ts + l->tstate_datastack_chunk);
+        b->chunk_top = au__u64(b->ts + l->tstate_datastack_top);
+    }
+    if (l->tstate_cframe == AU_ABSENT) {
+        b->top = au__u64(b->ts + l->tstate_frame);
+        return;
+    }
+    b->cframe_fits = rec->cframe && au__u64(b->ts + l->tstate_cframe) == rec->cframe &&
+                     pieces[b->cframe].outcome == AU_OK && pieces[b->tstate_again].outcome == AU_OK &&
+                     au__u64(pieces[b->tstate_again].buf) == rec->cframe;
+    if (b->cframe_fits) {
+        b->top = au__u64((const uint8_t *)pieces[b->cframe].buf + l->cframe_current_frame);
+    }
+}
+
+static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b)
+{
+    uint64_t epoch = 0;
+    if (b->epoch != UINT32_MAX && e->scratch.pieces[b->epoch].outcome == AU_OK) {
+        epoch = au__u64(e->scratch.pieces[b->epoch].buf) + 1; /* so that a generation of 0 is a value too */
+        interp->epoch = epoch;
+    }
+    for (size_t i = 0; i < rec->check_count; i++) {
+        au_check *check = &rec->checks[i];
+        au_code *code = check->code;
+        check->failed = 0;
+        if (code->born_batch >= e->batch) {
+            continue; /* entered after the looks: it proves nothing about them */
+        }
+        if (check->piece == UINT32_MAX) {
+            if (epoch && code->epoch == epoch) {
+                code->valid_batch = e->batch;
+            }
+        } else if (holds(e, check)) {
+            code->valid_batch = e->batch;
+            code->epoch = epoch;
+        } else {
+            check->failed = 1;
+        }
+    }
+}
+
+int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
+{
+    memset(b, 0, sizeof *b);
+    e->scratch.piece_count = 0;
+    e->scratch.arena.len = 0;
+    e->batch++;
+    if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b)) || serve(e)) {
+        return -1;
+    }
+    judge_state(e, rec, b);
+    if (with_checks) {
+        judge_checks(e, interp, rec, b);
+    }
+    return 0;
+}
+
+int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec)
+{
+    au_batch b;
+    memset(&b, 0, sizeof b);
+    e->scratch.piece_count = 0;
+    e->scratch.arena.len = 0;
+    if (add_checks(e, interp, rec, &b) || serve(e)) {
+        return -1;
+    }
+    judge_checks(e, interp, rec, &b);
+    return 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * Follows the frames of one look, in the copies.
+ *
+ * 3.10: PyFrameObject by f_back, all on the heap (Include/cpython/frameobject.h). 3.11+: _PyInterpreterFrame by
+ * `previous` (Include/internal/pycore_frame.h, from 3.14 pycore_interpframe_structs.h), in the thread's data-stack
+ * chunks (Include/internal/pycore_pystate.h, Python/pystate.c: push_chunk), but for generators, whose frame is in
+ * the generator object, and for shims, which are on the C stack.
+ */
+#include <stdlib.h>
+
+#include "engine/stack.h"
+
+enum {
+    CHUNK_HEADER = 24,       /* previous, size, top */
+    CHUNK_SIZE_MAX = 1 << 30,
+    CHUNKS_MAX = 1 << 20,
+    FRAMES_MAX = 1 << 24,    /* a bound for a walk that reads as it goes: no stack is that deep */
+    SLACK = 512              /* asked for beyond the top of the last look: the next calls */
+};
+
+static const au_raw_frame nothing;
+
+/* The copy of a frame that lies in chunk i; NULL if the copy is too short or was not readable. */
+static const uint8_t *in_chunk(au_engine *e, const au_chunk *c, au_addr addr, int look)
+{
+    const au_piece *p = &e->scratch.pieces[c->piece[look]];
+    uint64_t at = addr - c->addr;
+    return p->outcome == AU_OK && at + e->remote.layout.frame_localsplus <= p->len ? (const uint8_t *)p->buf + at : NULL;
+}
+
+static int covers(const au_chunk *c, au_addr addr)
+{
+    return addr >= c->addr && addr - c->addr < c->size;
+}
+
+/*
+ * Where the copy of the frame at addr is; NULL if it was not asked for or not readable. *chunk and *outside remember
+ * where the last hit was: chains go through both lists in order, so nearly every search ends at once.
+ */
+static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_count, au_addr addr, int look,
+                              size_t *chunk, size_t *outside, int32_t *at)
+{
+    for (size_t n = 0; n < 2 && *chunk + n < rec->chunk_count; n++) {
+        if (covers(&rec->chunks[*chunk + n], addr)) {
+            *chunk += n;
+            return in_chunk(e, &rec->chunks[*chunk], addr, look);
+        }
+    }
+    for (size_t n = 0; n < outside_count; n++) {
+        size_t i = *outside + n < outside_count ? *outside + n : *outside + n - outside_count;
+        if (rec->outside[i].addr == addr) {
+            const au_piece *p = &e->scratch.pieces[rec->outside[i].piece[look]];
+            rec->outside[i].idle = 0;
+            *at = (int32_t)i;
+            *outside = i + 1 < outside_count ? i + 1 : 0;
+            return p->outcome == AU_OK ? p->buf : NULL;
+        }
+    }
+    for (size_t i = 0; i < rec->chunk_count; i++) {
+        if (covers(&rec->chunks[i], addr)) {
+            *chunk = i;
+            return in_chunk(e, &rec->chunks[i], addr, look);
+        }
+    }
+    return NULL;
+}
+
+typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_BAD } verdict;
+
+/* Judges a copied frame. DROP: a frame that has returned already; its caller is intact. */
+static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int innermost, au_raw_frame *out,
+                     au_addr *previous)
+{
+    *out = nothing;
+    out->addr = addr;
+    out->tlbc = 0;
+    *previous = au__u64(f + l->frame_previous);
+    if (*previous && !au__plausible(*previous)) {
+        return FRAME_BAD;
+    }
+    uint64_t executable = au__u64(f + l->frame_executable);
+    if (l->minor == 10) {
+        int8_t state = (int8_t)f[l->frame_state];
+        out->ip = (uint64_t)(int64_t)au__i32(f + l->frame_ip);
+        out->code = executable;
+        /* FRAME_EXECUTING 0, FRAME_UNWINDING 2; created and ended ones are no callers */
+        if (!au__plausible(executable) || (!innermost && state != 0 && state != 2)) {
+            return FRAME_BAD;
+        }
+        return state > 0 && state != 2 ? FRAME_DROP : FRAME_GOOD;
+    }
+    out->owner = f[l->frame_owner];
+    out->ip = au__u64(f + l->frame_ip);
+    if (l->frame_tlbc_index != AU_ABSENT) {
+        out->tlbc = au__i32(f + l->frame_tlbc_index);
+    }
+    if (out->owner > 4) {
+        return FRAME_BAD;
+    }
+    if (out->owner >= l->shim_owner) {
+        out->skip = 1;
+        return FRAME_SKIP;
+    }
+    if (l->tagged) {
+        /* _PyStackRef: 11 is an int, 01 alone is NULL (Include/internal/pycore_stackref.h) */
+        if ((executable & 3) == 3) {
+            return FRAME_BAD;
+        }
+        executable &= ~UINT64_C(3);
+        if (executable == 0) {
+            return innermost ? FRAME_DROP : FRAME_BAD;
+        }
+    }
+    out->code = executable;
+    return au__plausible(executable) ? FRAME_GOOD : FRAME_BAD;
+}
+
+static int push(au_engine *e, int look, const au_raw_frame *frame)
+{
+    au_scratch *s = &e->scratch;
+    if (au__grow(&s->raw[look], &s->raw_cap[look], s->raw_count[look] + 1, sizeof *s->raw[look], &e->stats)) {
+        return -1;
+    }
+    s->raw[look][s->raw_count[look]++] = *frame;
+    return 0;
+}
+
+static int note_outside(au_engine *e, au_thread_rec *rec, au_addr addr)
+{
+    for (size_t i = 0; i < rec->chunk_count; i++) {
+        if (covers(&rec->chunks[i], addr)) {
+            uint64_t need = addr - rec->chunks[i].addr + e->remote.layout.frame_localsplus + SLACK;
+            if (need > rec->chunks[i].len) {
+                rec->chunks[i].len = need < rec->chunks[i].size ? (uint32_t)need : rec->chunks[i].size;
+            }
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < rec->outside_count && i < 64; i++) {
+        if (rec->outside[i].addr == addr) {
+            return 0;
+        }
+    }
+    if (au__grow(&rec->outside, &rec->outside_cap, rec->outside_count + 1, sizeof *rec->outside, &e->stats)) {
+        return -1;
+    }
+    rec->outside[rec->outside_count++] = (au_outside){addr, 0, UINT32_MAX, {UINT32_MAX, UINT32_MAX}};
+    return 0;
+}
+
+au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory)
+{
+    const au_layout *l = &e->remote.layout;
+    au_scratch *s = &e->scratch;
+    au_addr base_frame = l->tstate_base_frame != AU_ABSENT ? rec->addr + l->tstate_base_frame : 0;
+    au_addr addr = b->top;
+    size_t chunk = 0;
+    size_t outside = 0;
+    size_t known = rec->outside_count;
+    size_t bound = rec->outside_count + 8;
+    uint8_t single[512];
+    int innermost = 1;
+    int last_skipped = 0;
+    s->raw_count[look] = 0;
+    for (size_t i = 0; i < rec->chunk_count; i++) {
+        bound += rec->chunks[i].len / l->frame_localsplus + 1;
+    }
+    if (chase) {
+        bound = FRAMES_MAX;
+    }
+    if (!addr || addr == base_frame) {
+        return AU_CHAIN_ROOT;
+    }
+    for (size_t n = 0; n < bound; n++) {
+        if (!au__plausible(addr)) {
+            return AU_CHAIN_BROKEN;
+        }
+        /* those noted in this very walk have no copy yet */
+        int32_t at = -1;
+        const uint8_t *f = copy_of(e, rec, known, addr, look, &chunk, &outside, &at);
+        if (!f) {
+            if (!chase) {
+                return AU_CHAIN_MISSING;
+            }
+            uint32_t len = l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus;
+            if (len > sizeof single || au__read(&e->remote, addr, single, len) != AU_OK) {
+                return AU_CHAIN_BROKEN;
+            }
+            size_t had = rec->outside_count;
+            if (note_outside(e, rec, addr)) {
+                *memory = 1;
+                return AU_CHAIN_BROKEN;
+            }
+            at = rec->outside_count > had ? (int32_t)had : -1;
+            f = single;
+        }
+        au_raw_frame frame;
+        au_addr previous;
+        verdict v = judge(l, f, addr, innermost, &frame, &previous);
+        frame.outside = at;
+        if (v == FRAME_BAD) {
+            return AU_CHAIN_BROKEN;
+        }
+        if (v != FRAME_DROP) {
+            if (push(e, look, &frame)) {
+                *memory = 1;
+                return AU_CHAIN_BROKEN;
+            }
+            innermost = innermost && v == FRAME_SKIP;
+        }
+        last_skipped = v == FRAME_SKIP;
+        if (!previous) {
+            /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
+            return l->minor < 12 || last_skipped ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
+        }
+        if (previous == base_frame) {
+            return AU_CHAIN_ROOT;
+        }
+        addr = previous;
+    }
+    return AU_CHAIN_BROKEN;
+}
+
+void au__outside_order(au_engine *e, au_thread_rec *rec)
+{
+    const au_scratch *s = &e->scratch;
+    for (size_t i = 0; i < s->raw_count[0]; i++) {
+        if (s->raw[0][i].outside >= 0 && (size_t)s->raw[0][i].outside < rec->outside_count) {
+            rec->outside[s->raw[0][i].outside].depth = (uint32_t)(s->raw_count[0] - i);
+        }
+    }
+    for (size_t i = 1; i < rec->outside_count; i++) { /* nearly sorted nearly always */
+        au_outside moving = rec->outside[i];
+        size_t to = i;
+        while (to > 0 && rec->outside[to - 1].depth < moving.depth) {
+            rec->outside[to] = rec->outside[to - 1];
+            to--;
+        }
+        rec->outside[to] = moving;
+    }
+}
+
+/* How much of a chunk to ask for. */
+static uint32_t useful(au_addr chunk, uint32_t size, au_addr top)
+{
+    uint64_t used = top > chunk && top - chunk <= size ? top - chunk : CHUNK_HEADER;
+    used += SLACK;
+    return used < size ? (uint32_t)used : size;
+}
+
+int au__chunks_find(au_engine *e, au_thread_rec *rec, au_addr chunk, au_addr top)
+{
+    au_scratch *s = &e->scratch;
+    size_t count = 0;
+    au_addr addr = chunk;
+    while (addr) {
+        size_t known = 0;
+        while (known < rec->chunk_count && rec->chunks[known].addr != addr) {
+            known++;
+        }
+        if (count && known < rec->chunk_count) { /* from here on the list is as it was */
+            size_t rest = rec->chunk_count - known;
+            if (au__grow(&s->chunks, &s->chunk_cap, count + rest, sizeof *s->chunks, &e->stats)) {
+                return -1;
+            }
+            memcpy(s->chunks + count, rec->chunks + known, rest * sizeof *s->chunks);
+            count += rest;
+            break;
+        }
+        uint8_t head[CHUNK_HEADER];
+        if (!au__plausible(addr) || au__read(&e->remote, addr, head, sizeof head) != AU_OK) {
+            break;
+        }
+        uint64_t size = au__u64(head + 8);
+        au_addr end = count ? addr + CHUNK_HEADER + au__u64(head + 16) * 8 : top;
+        if (size < CHUNK_HEADER || size > CHUNK_SIZE_MAX || count >= CHUNKS_MAX) {
+            break;
+        }
+        if (au__grow(&s->chunks, &s->chunk_cap, count + 1, sizeof *s->chunks, &e->stats)) {
+            return -1;
+        }
+        s->chunks[count++] = (au_chunk){addr, useful(addr, (uint32_t)size, end), (uint32_t)size, {0, 0}};
+        addr = au__u64(head);
+    }
+    if (au__grow(&rec->chunks, &rec->chunk_cap, count, sizeof *rec->chunks, &e->stats)) {
+        return -1;
+    }
+    if (count) {
+        memcpy(rec->chunks, s->chunks, count * sizeof *s->chunks);
+    }
+    rec->chunk_count = count;
+    return 0;
+}

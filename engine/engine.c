@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * The run: when to look, whom to look at, and what to hand to the sink.
+ */
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+#define MS UINT64_C(1000000)
+
+enum {
+    POLL_MS = 10,          /* how often the app and the process' state are asked */
+    FULL_LIST_MS = 10,     /* how often the lists are walked whole */
+    NAMES_MS = 1,
+    LOST_MS = 200          /* failing that long without a word from the system: look for the interpreter again */
+};
+
+au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sink *sink, au_engine **out)
+{
+    au_engine *e = calloc(1, sizeof *e);
+    if (!e) {
+        return au_error_memory();
+    }
+    e->options = *options;
+    e->sys = sys;
+    e->sink = sink;
+    e->remote.ops = sys->ops;
+    if (au__codes_init(&e->codes, &e->stats)) {
+        free(e);
+        return au_error_memory();
+    }
+    e->random = options->random_seed ? options->random_seed : sys->ops->now(sys) | 1;
+    e->torn_location = (au_location){.file = "<austin>", .scope = "<torn>"};
+    e->truncated_location = (au_location){.file = "<austin>", .scope = "<truncated>"};
+    *out = e;
+    return NULL;
+}
+
+void au_engine_destroy(au_engine *e)
+{
+    if (!e) {
+        return;
+    }
+    au__threads_clear(e);
+    au__codes_deinit(&e->codes);
+    free(e->interps);
+    free(e->threads);
+    free(e->states);
+    free(e->state_owner);
+    free(e->list_pieces);
+    free(e->scratch.pieces);
+    free(e->scratch.raw[0]);
+    free(e->scratch.raw[1]);
+    free(e->scratch.chunks);
+    free(e->scratch.frames);
+    free(e->scratch.locations);
+    au_buf_deinit(&e->scratch.arena);
+    au_buf_deinit(&e->list_arena);
+    au_buf_deinit(&e->text);
+    free(e->image_label);
+    free(e->other_label);
+    free(e);
+}
+
+void au_engine_stop(au_engine *e)
+{
+    e->stop = 1;
+    e->remote.ops->wake(e->sys);
+}
+
+void au_engine_set_poll(au_engine *e, au_poll_fn poll, void *baton)
+{
+    e->poll = poll;
+    e->poll_baton = baton;
+}
+
+const au_stats *au_engine_stats(const au_engine *e)
+{
+    return &e->stats;
+}
+
+/* Asks the app, at most every POLL_MS. Non-zero: stop. */
+static int stopped(au_engine *e, uint64_t now)
+{
+    if (e->poll && now >= e->poll_due_ns) {
+        e->poll_due_ns = now + POLL_MS * MS;
+        if (e->poll(e->poll_baton)) {
+            e->stop = 1;
+        }
+    }
+    return e->stop;
+}
+
+/* ---- finding --------------------------------------------------------------------------------------------------- */
+
+static au_error *find(au_engine *e, au_proc *proc)
+{
+    const au_proc_ops *ops = e->remote.ops;
+    uint64_t start = ops->now(e->sys);
+    uint64_t pause = MS / 2;
+    for (;;) {
+        au_proc_status status;
+        uint64_t now = ops->now(e->sys);
+        if (stopped(e, now)) {
+            return au_error_gone();
+        }
+        if (ops->status(proc, &status) != AU_OK || status.state == AU_EXITED) {
+            return au_error_create(AU_ERR_GONE, 0, "Process %lld ended before a Python interpreter was found in it",
+                                   (long long)proc->pid);
+        }
+        au_error *error = au__find_once(e, proc);
+        if (!error) {
+            e->generation = status.generation;
+            return NULL;
+        }
+        now = ops->now(e->sys);
+        if (e->hopeless || error->code == AU_ERR_MEMORY || error->code == AU_ERR_PERMISSION ||
+            now - start >= e->options.timeout_ms * MS) {
+            return error;
+        }
+        au_error_clear(error);
+        pause = pause < 20 * MS ? pause * 3 / 2 : 20 * MS;
+        ops->sleep_until(e->sys, now + pause);
+    }
+}
+
+au_error *au_engine_find(au_engine *e, au_proc *proc, const au_python **python)
+{
+    au__threads_clear(e);
+    e->remote.proc = proc;
+    au_error *error = find(e, proc);
+    if (!error) {
+        *python = &e->python;
+    }
+    return error;
+}
+
+/* ---- who runs -------------------------------------------------------------------------------------------------- */
+
+/*
+ * Run states of all threads in one call, or two: a thread that was asleep when its stack was read, and has not been
+ * switched in since, costs its switch count only, and then its stack is what it was.
+ */
+static int ask_states(au_engine *e)
+{
+    const au_proc_ops *ops = e->remote.ops;
+    int exact = (ops->caps & AU_CAP_SWITCHES) != 0;
+    size_t n = 0;
+    if (!(ops->caps & AU_CAP_THREAD_STATES)) {
+        return 0;
+    }
+    size_t cap = e->states_cap;
+    if (au__grow(&e->states, &cap, e->thread_count, sizeof *e->states, &e->stats) ||
+        au__grow(&e->state_owner, &e->states_cap, e->thread_count, sizeof *e->state_owner, &e->stats)) {
+        return -1;
+    }
+    for (size_t i = 0; i < e->thread_count; i++) {
+        au_thread_rec *rec = e->threads[i];
+        if (!rec->tid) {
+            continue;
+        }
+        e->states[n] = rec->state;
+        e->states[n].wanted = exact && rec->proven_asleep ? AU_STATE_SWITCHES : AU_STATE_SWITCHES | AU_STATE_RUN;
+        e->state_owner[n++] = (uint32_t)i;
+    }
+    ops->thread_states(e->remote.proc, e->states, n);
+    size_t again = 0;
+    for (size_t k = 0; k < n; k++) {
+        au_thread_rec *rec = e->threads[e->state_owner[k]];
+        au_thread_state *state = &e->states[k];
+        int only_count = state->wanted == AU_STATE_SWITCHES;
+        if (state->outcome != AU_OK) {
+            rec->proven_asleep = 0;
+            rec->state = *state;
+            rec->state.run = AU_RUN_UNKNOWN;
+            if (state->outcome == AU_GONE) {
+                rec->state.run = AU_RUN_GONE;
+                e->list_due_ns = 0; /* the list has changed */
+            }
+            continue;
+        }
+        if (only_count && state->switches == rec->state.switches) {
+            rec->state.slot = state->slot;
+            continue; /* as before: asleep, stack unchanged */
+        }
+        rec->proven_asleep = 0;
+        rec->state = *state;
+        if (only_count) {
+            e->states[again] = *state;
+            e->states[again].wanted = AU_STATE_SWITCHES | AU_STATE_RUN;
+            e->state_owner[again++] = e->state_owner[k];
+        }
+    }
+    if (again) {
+        ops->thread_states(e->remote.proc, e->states, again);
+        for (size_t k = 0; k < again; k++) {
+            au_thread_rec *rec = e->threads[e->state_owner[k]];
+            rec->state = e->states[k];
+            if (rec->state.outcome != AU_OK) {
+                rec->state.run = AU_RUN_UNKNOWN;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Several thread states of one OS thread: which of them is it in? */
+static int is_active(au_engine *e, const au_thread_rec *rec)
+{
+    const au_layout *l = &e->remote.layout;
+    uint32_t word = 0;
+    if (l->tstate_state != AU_ABSENT && l->minor >= 13) {
+        return au__read_u32(&e->remote, rec->addr + l->tstate_state, &word) == AU_OK && word == 1;
+    }
+    if (l->active_mask) {
+        return au__read_u32(&e->remote, rec->addr + l->tstate_status, &word) == AU_OK && (word & l->active_mask);
+    }
+    au_addr current;
+    return l->runtime_tstate_current != AU_ABSENT &&
+           au__read_u64(&e->remote, e->runtime + l->runtime_tstate_current, &current) == AU_OK &&
+           current == rec->addr;
+}
+
+/* In CPU mode, is this the thread state to write? If none of those that share a thread is active, the newest. */
+static int runs_here(au_engine *e, size_t index)
+{
+    const au_thread_rec *rec = e->threads[index];
+    if (!rec->shares_tid || is_active(e, rec)) {
+        return 1;
+    }
+    for (size_t i = 0; i < e->thread_count; i++) {
+        const au_thread_rec *other = e->threads[i];
+        if (other != rec && other->ident == rec->ident && other->native == rec->native &&
+            (is_active(e, other) || i < index)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* ---- one sample ------------------------------------------------------------------------------------------------- */
+
+typedef enum given { GIVEN, REFUSED, NO_MEMORY } given;
+
+static given give(au_engine *e, au_thread_rec *rec, uint64_t time_us)
+{
+    au_scratch *s = &e->scratch;
+    const au_stack *stack = &rec->stack;
+    size_t n = 0;
+    if (au__grow(&s->locations, &s->location_cap, stack->count + 2, sizeof *s->locations, &e->stats)) {
+        return NO_MEMORY;
+    }
+    if (stack->flags & AU_SAMPLE_TRUNCATED) {
+        s->locations[n++] = &e->truncated_location;
+        e->stats.truncated++;
+    }
+    for (size_t i = 0; i < stack->count; i++) {
+        s->locations[n++] = stack->frames[i].location;
+    }
+    if (stack->flags & AU_SAMPLE_TORN) {
+        s->locations[n++] = &e->torn_location;
+        e->stats.torn++;
+    }
+    e->stats.errors += stack->flags != 0;
+    e->stats.samples++;
+    au_sample sample = {
+        .pid = e->remote.proc->pid,
+        .iid = rec->iid,
+        .thread = au__thread_label(rec),
+        .state_id = rec->state_id,
+        .flags = stack->flags | (rec->stack_taken ? AU_SAMPLE_SAME : 0u),
+        .time_us = time_us,
+        .frames = s->locations,
+        .frame_count = n,
+    };
+    int refused = e->sink->sample(e->sink, &sample);
+    rec->stack_taken = 1;
+    return refused ? REFUSED : GIVEN;
+}
+
+static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
+{
+    au_thread_rec *rec = e->threads[index];
+    int on_cpu = rec->state.run == AU_RUN_RUNNING;
+    if (rec->proven_asleep) {
+        return e->options.mode == AU_MODE_CPU ? GIVEN : give(e, rec, time_us);
+    }
+    if (e->options.mode == AU_MODE_CPU && !on_cpu) {
+        /* while it is asleep its stack is not asked for, and until it wakes only its switch count is */
+        rec->proven_asleep = rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0;
+        return GIVEN;
+    }
+    if (e->options.mode == AU_MODE_CPU && !runs_here(e, index)) {
+        return GIVEN;
+    }
+    au_interp_rec *interp = au__interp_of(e, rec);
+    int same = 0;
+    if (!interp) {
+        return GIVEN;
+    }
+    au_walk walk = au__stack_read(e, interp, rec, &same);
+    if (walk == AU_WALK_MEMORY) {
+        return NO_MEMORY;
+    }
+    if (walk == AU_WALK_LOST) {
+        e->list_due_ns = 0; /* the thread state has gone or is another one: the lists know */
+        e->stats.unreadable += rec->state.run != AU_RUN_GONE;
+        return GIVEN;
+    }
+    rec->stack_taken = rec->stack_taken && same;
+    /* read after it was found asleep: as long as it is not switched in, this is its stack */
+    rec->proven_asleep =
+        walk == AU_WALK_OK && rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0;
+    return give(e, rec, time_us);
+}
+
+/* ---- the run ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t next_random(au_engine *e)
+{
+    /* xorshift64*: G. Marsaglia, "Xorshift RNGs", J. Stat. Soft. 8 (2003); multiplier by S. Vigna */
+    e->random ^= e->random >> 12;
+    e->random ^= e->random << 25;
+    e->random ^= e->random >> 27;
+    return e->random * UINT64_C(2685821657736338717);
+}
+
+/*
+ * The gap to the next pass: uniform between half and one and a half intervals. A width of a whole interval makes the
+ * phase against a target that repeats itself every interval uniform from one pass to the next.
+ */
+static uint64_t next_gap(au_engine *e)
+{
+    uint64_t interval = e->options.interval_us * 1000;
+    return interval / 2 + next_random(e) % (interval + 1);
+}
+
+typedef enum passed { PASS_OK, PASS_FAILED, PASS_GONE, PASS_SINK, PASS_MEMORY } passed;
+
+typedef struct run {
+    uint64_t names_due_ns;
+    uint64_t last_us;
+    uint64_t failing_since;
+} run;
+
+static passed pass(au_engine *e, run *r, uint64_t now)
+{
+    uint64_t now_us = now / 1000;
+    int full = now >= e->list_due_ns;
+    size_t before = e->thread_count;
+    au_outcome outcome = au__threads_update(e, full);
+    if (outcome == AU_GONE) {
+        return PASS_GONE;
+    }
+    if (outcome != AU_OK || !e->thread_count) {
+        return PASS_FAILED;
+    }
+    if (full) {
+        e->list_due_ns = now + FULL_LIST_MS * MS;
+    }
+    if (now >= r->names_due_ns || e->thread_count != before) {
+        au__names_update(e, now);
+        r->names_due_ns = now + NAMES_MS * MS;
+    }
+    if (ask_states(e)) {
+        return PASS_MEMORY;
+    }
+    uint64_t time_us = now_us - r->last_us;
+    r->last_us = now_us;
+    e->stats.passes++;
+    e->stats.last_ns = now;
+    e->stats.duration_us += time_us;
+    for (size_t i = 0; i < e->thread_count; i++) {
+        switch (sample_thread(e, i, time_us)) {
+        case GIVEN:
+            break;
+        case REFUSED:
+            return PASS_SINK;
+        case NO_MEMORY:
+            return PASS_MEMORY;
+        }
+    }
+    return e->sink->pass && e->sink->pass(e->sink, time_us) ? PASS_SINK : PASS_OK;
+}
+
+static void count_pass(au_engine *e, uint64_t spent_ns)
+{
+    uint64_t us = spent_ns / 1000;
+    if (e->stats.passes == 1 || us < e->stats.pass_min_us) {
+        e->stats.pass_min_us = us;
+    }
+    if (us > e->stats.pass_max_us) {
+        e->stats.pass_max_us = us;
+    }
+    e->stats.pass_sum_us += us;
+}
+
+/* The process has become another program, or its interpreter is no longer where it was. */
+static au_error *again(au_engine *e, int *gone)
+{
+    au__threads_clear(e);
+    e->stats.rediscoveries++;
+    au_error *error = find(e, e->remote.proc);
+    *gone = 0;
+    if (error && error->code != AU_ERR_MEMORY) {
+        au_error_clear(error);
+        error = NULL;
+        *gone = 1;
+    }
+    return error;
+}
+
+au_error *au_engine_run(au_engine *e, au_ran *how)
+{
+    const au_proc_ops *ops = e->remote.ops;
+    run r = {0};
+    uint64_t now = ops->now(e->sys);
+    uint64_t due = now;
+    uint64_t status_due = now;
+    e->stats.start_ns = e->stats.last_ns = now;
+    r.last_us = now / 1000;
+    *how = AU_RAN_STOPPED;
+    for (;;) {
+        if (stopped(e, now)) {
+            *how = AU_RAN_STOPPED;
+            return NULL;
+        }
+        if ((e->options.exposure_ns && now - e->stats.start_ns >= e->options.exposure_ns) ||
+            (e->options.max_passes && e->stats.passes >= e->options.max_passes)) {
+            *how = AU_RAN_EXPOSURE;
+            return NULL;
+        }
+        passed result = pass(e, &r, now);
+        uint64_t end = ops->now(e->sys);
+        if (result == PASS_SINK) {
+            *how = AU_RAN_SINK;
+            return NULL;
+        }
+        if (result == PASS_MEMORY) {
+            return au_error_memory();
+        }
+        if (result == PASS_OK) {
+            count_pass(e, end - now);
+            r.failing_since = 0;
+        } else if (!r.failing_since) {
+            r.failing_since = end;
+        }
+        if (result != PASS_OK || end >= status_due) {
+            au_proc_status status;
+            au_outcome outcome = ops->status(e->remote.proc, &status);
+            status_due = end + POLL_MS * MS;
+            if (outcome != AU_OK || status.state == AU_EXITED) {
+                *how = AU_RAN_TARGET_GONE;
+                return NULL;
+            }
+            if (status.generation != e->generation ||
+                (r.failing_since && end - r.failing_since > LOST_MS * MS)) {
+                int gone;
+                au_error *error = again(e, &gone);
+                if (error || gone) {
+                    *how = e->stop ? AU_RAN_STOPPED : AU_RAN_TARGET_GONE;
+                    return error;
+                }
+                r.failing_since = 0;
+                end = ops->now(e->sys);
+                due = end;
+            }
+        }
+        if (!e->options.interval_us) {
+            now = end;
+            if (result != PASS_OK) { /* nothing to see: do not spin while it ends */
+                now = ops->sleep_until(e->sys, end + MS);
+            }
+            continue;
+        }
+        due += next_gap(e);
+        if (due <= end) { /* late: counted, and not made up for */
+            e->stats.late++;
+            due = end;
+            now = end;
+            continue;
+        }
+        now = ops->sleep_until(e->sys, due);
+    }
+}

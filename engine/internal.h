@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * What the engine's own files share. Not for other rooms.
+ */
+#ifndef AU_ENGINE_INTERNAL_H
+#define AU_ENGINE_INTERNAL_H
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "engine/engine.h"
+#include "engine/layout/layout.h"
+#include "engine/linetable.h"
+
+/* ---- remote memory (remote.c) ------------------------------------------------------------------------------- */
+
+/** The tracee as the engine sees it: the port, the process and the layout of its Python. */
+typedef struct au_remote {
+    const au_proc_ops *ops;
+    au_proc *proc;
+    au_layout layout;
+} au_remote;
+
+static inline uint64_t au__u64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline uint32_t au__u32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline int32_t au__i32(const uint8_t *p)
+{
+    return (int32_t)au__u32(p);
+}
+
+/** Could this be the address of an object or structure of a 64-bit user process? Cheap first sieve of all pointers. */
+static inline int au__plausible(au_addr addr)
+{
+    return addr >= 4096 && addr < (UINT64_C(1) << 56) && addr % 8 == 0;
+}
+
+au_outcome au__read(const au_remote *r, au_addr addr, void *buf, size_t len);
+au_outcome au__read_u64(const au_remote *r, au_addr addr, uint64_t *out);
+au_outcome au__read_u32(const au_remote *r, au_addr addr, uint32_t *out);
+
+/* ---- Python objects (object.c): cold ------------------------------------------------------------------------- */
+
+/** A string object's facts and where its characters are. */
+typedef struct au_str {
+    au_addr addr, data;
+    uint64_t length; /* characters */
+    unsigned width;  /* bytes each */
+} au_str;
+
+/** Judges a copied header of `len` bytes from the string at addr. AU_FAULT if that is no string. */
+au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, size_t len, au_str *out);
+
+/** How many bytes of a string header au__str_judge wants. */
+size_t au__str_head_size(const au_layout *layout);
+
+/** Reads a str object and appends its text as UTF-8 (text.h). */
+au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out);
+
+/** A non-negative int object below 2^60. */
+au_outcome au__read_int(const au_remote *r, au_addr addr, uint64_t *out);
+
+typedef enum au_next { AU_NEXT_STOP = 0, AU_NEXT_GO = 1 } au_next;
+
+/** Called for each (key, value) of a dict; addresses of the objects, never 0. */
+typedef au_next (*au_dict_fn)(void *baton, au_addr key, au_addr value);
+
+/** Enumerates a dict object. Bounded by what the keys object says it holds, at most 2^24 entries. */
+au_outcome au__dict_each(const au_remote *r, au_addr dict, au_dict_fn fn, void *baton);
+
+/** The value under a string key. AU_FAULT if there is none. */
+au_outcome au__dict_get(const au_remote *r, au_addr dict, const char *key, au_addr *value);
+
+/** The same, and the address of the slot that holds the value. */
+au_outcome au__dict_slot(const au_remote *r, au_addr dict, const char *key, au_addr *slot, au_addr *value);
+
+/** An attribute in an instance's own dictionary, whatever form that has. `slot` may be NULL. */
+au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_addr *slot, au_addr *value);
+
+/* ---- code objects (code.c) ----------------------------------------------------------------------------------- */
+
+typedef struct au_code {
+    struct au_code *next;      /* in the hash chain */
+    au_addr addr;
+    uint64_t epoch;            /* valid while the interpreter's code generation is this; 0: never */
+    uint64_t born_batch;       /* entered after the looks of this batch */
+    uint64_t valid_batch;      /* proven in this batch */
+    uint64_t shown_batch;      /* last batch in which a stack held it */
+    uint32_t pins;             /* references from stacks and check lists */
+    uint32_t used;             /* clock bit of the eviction */
+    int orphan;                /* no longer in the table; freed with its last pin */
+    int shim;                  /* the cleanup frame of a class call: never shown */
+    int by_content;            /* no version number: its names and table are compared */
+    int32_t firstlineno;
+    int32_t firsttraceable;
+    uint32_t units;            /* length of the bytecode in code units */
+    au_addr start;             /* of the bytecode in the code object (3.11+), or in its bytes object (3.10) */
+    au_addr tlbc_start;        /* free-threaded 3.14+: last per-thread copy that was seen */
+    int32_t tlbc_index;
+    uint8_t *head;             /* the fields that are compared: layout's window, copied */
+    au_str scope_str, file_str;
+    uint8_t *scope_raw, *file_raw; /* characters as in the tracee */
+    uint32_t scope_bytes, file_bytes;
+    uint8_t *table;            /* co_linetable */
+    uint32_t table_bytes;
+    au_addr table_addr;
+    char *file, *scope;        /* UTF-8 */
+    size_t bytes;              /* memory held, for the bound */
+    au_location **locations;   /* distinct positions */
+    uint32_t location_count, location_cap;
+    uint32_t *slot_unit;       /* open addressing: code unit + 1 -> index into locations */
+    uint32_t *slot_location;
+    uint32_t slot_count, slot_cap;
+} au_code;
+
+typedef struct au_codes {
+    au_code **buckets;
+    size_t bucket_count, count;
+    size_t hand;               /* of the clock */
+    size_t bytes;
+    size_t max_count, max_bytes;
+    au_addr code_type;         /* address of PyCode_Type once it was seen */
+    uint32_t head_from, head_to; /* window of the code object that is compared */
+    au_buf scratch, text;
+    au_stats *stats;
+} au_codes;
+
+int au__codes_init(au_codes *codes, au_stats *stats);
+void au__codes_deinit(au_codes *codes);
+/** Sets the window for a layout and forgets everything. */
+void au__codes_reset(au_codes *codes, const au_layout *layout);
+au_code *au__codes_get(au_codes *codes, au_addr addr);
+
+/**
+ * Reads a code object anew and enters it (replacing an unpinned entry of the same address; a pinned one is replaced in
+ * place of the table and lives on for those who hold it). Cold: allocates. NULL with *outcome AU_FAULT when there is no
+ * code object there or it changed while it was read; NULL with AU_OK when there is no memory.
+ */
+au_code *au__codes_resolve(au_codes *codes, const au_remote *r, au_addr addr, au_outcome *outcome);
+
+void au__code_pin(au_code *code);
+void au__code_unpin(au_codes *codes, au_code *code);
+
+/** The location of an instruction. `leaf_entry`: before the first traceable one. NULL: no memory. */
+au_location *au__code_location(au_codes *codes, const au_remote *r, au_code *code, int64_t unit);
+
+/* ---- threads and stacks -------------------------------------------------------------------------------------- */
+
+/** A frame of an accepted stack. */
+typedef struct au_frame {
+    au_code *code;
+    uint64_t ip;
+    au_location *location;
+} au_frame;
+
+typedef struct au_stack {
+    au_frame *frames; /* outermost first */
+    size_t count, cap;
+    unsigned flags;   /* AU_SAMPLE_TORN, AU_SAMPLE_TRUNCATED */
+} au_stack;
+
+/** A frame as it was read, innermost first. */
+typedef struct au_raw_frame {
+    au_addr addr, code;
+    uint64_t ip;
+    int32_t tlbc;
+    uint8_t owner;
+    uint8_t skip;    /* shims: part of the chain, not of the stack */
+    int32_t outside; /* index in the list of frames outside the chunks; -1: in a chunk */
+} au_raw_frame;
+
+typedef struct au_chunk {
+    au_addr addr;
+    uint32_t len;   /* bytes worth reading */
+    uint32_t size;  /* whole chunk */
+    uint32_t piece[2];
+} au_chunk;
+
+/** A frame outside the chunks: of a generator, a shim on the C stack; in 3.10 every frame. */
+typedef struct au_outside {
+    au_addr addr;
+    uint32_t idle;  /* samples since it was last in a stack */
+    uint32_t depth; /* from the root, when it was in one: the list is kept innermost first */
+    uint32_t piece[2];
+} au_outside;
+
+typedef struct au_check {
+    au_code *code;
+    uint32_t idle;  /* samples since it was last in a stack */
+    uint32_t piece; /* first of its pieces in the batch; UINT32_MAX: none */
+    int failed;     /* asked for, and it is another object by now */
+} au_check;
+
+/** One thread state. */
+typedef struct au_thread_rec {
+    au_addr addr, interp;
+    int64_t iid;
+    uint64_t state_id;      /* ours, never used again */
+    uint64_t ident;         /* pthread_t */
+    uint64_t native;        /* id in its own namespace; 0 if not told */
+    au_tid tid;             /* as we see it; 0 if not known */
+    int is_main;
+    uint32_t seen;          /* stamp of the list walk */
+    uint32_t tid_tries;
+    uint64_t tid_due_ns;
+    /* run state */
+    au_thread_state state;
+    int proven_asleep;      /* asleep at state.switches, and the stack was read after that */
+    int shares_tid;         /* another thread state has the same OS thread */
+    /* predictions: where its stack was */
+    au_chunk *chunks;
+    size_t chunk_count, chunk_cap;
+    au_outside *outside;
+    size_t outside_count, outside_cap;
+    au_addr cframe;
+    au_check *checks;
+    size_t check_count, check_cap;
+    /* last accepted stack, and what of it the sink has taken */
+    au_stack stack;
+    int stack_taken;        /* the sink's previous sample of this thread state had exactly this stack */
+    /* name */
+    char *name;             /* UTF-8, owned; NULL: not resolved, `hex` counts */
+    char hex[20];
+    uint64_t name_due_ns;
+    uint32_t name_tries;
+    au_addr thread_object;
+} au_thread_rec;
+
+typedef struct au_interp_rec {
+    au_addr addr;
+    int64_t id;
+    au_addr threads_head;
+    uint64_t epoch;         /* code generation last seen; 0 if there is none */
+    uint32_t seen;
+    au_addr threading_active; /* dict object, 0 if not known */
+    au_addr modules;
+    uint64_t names_due_ns;  /* not before: the next look into threading._active */
+    uint32_t names_tries;
+} au_interp_rec;
+
+/** Scratch of a stack read, shared by all threads. */
+typedef struct au_scratch {
+    au_buf arena;
+    au_piece *pieces;
+    size_t piece_count, piece_cap;
+    au_raw_frame *raw[2];
+    size_t raw_count[2], raw_cap[2];
+    au_chunk *chunks;
+    size_t chunk_cap;
+    au_frame *frames; /* the stack in the making, outermost first */
+    size_t frame_count, frame_cap;
+    au_location **locations; /* of the sample in the making */
+    size_t location_cap;
+} au_scratch;
+
+struct au_engine {
+    au_engine_options options;
+    au_sys *sys;
+    au_sink *sink;
+    au_remote remote;
+    au_python python;
+    char *image_label, *other_label;
+    au_addr runtime;
+    uint64_t runtime_size;
+    uint32_t generation;        /* of the process image that was found */
+    int hopeless;               /* what was found will not become a Python that we know */
+    volatile int stop;
+    au_poll_fn poll;
+    void *poll_baton;
+    uint64_t poll_due_ns;
+    au_stats stats;
+    au_codes codes;
+    au_scratch scratch;
+    uint64_t batch;             /* number of the current stack batch */
+    au_interp_rec *interps;
+    size_t interp_count, interp_cap;
+    au_thread_rec **threads;    /* in the order of the lists */
+    size_t thread_count, thread_cap;
+    au_thread_state *states;
+    size_t states_cap;
+    uint32_t *state_owner;
+    au_piece *list_pieces;
+    size_t list_piece_cap;
+    au_buf list_arena;
+    uint32_t list_stamp;
+    uint64_t list_due_ns;
+    uint64_t main_ident;
+    uint64_t next_state_id;
+    uint64_t random;
+    au_location torn_location, truncated_location;
+    au_buf text;
+};
+
+/** Grows `*array` of elements of `size` bytes to at least `need`; counts in stats. 0, or -1 without memory. */
+int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats);
+
+typedef enum au_walk {
+    AU_WALK_OK,        /* a whole stack */
+    AU_WALK_PARTIAL,   /* torn or truncated, marked in the stack's flags */
+    AU_WALK_LOST,      /* the thread state itself could not be read */
+    AU_WALK_MEMORY
+} au_walk;
+
+/** Reads one thread's stack into rec->stack (stack.c). Sets *same if it is what rec->stack held before. */
+au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int *same);
+void au__stack_release(au_engine *e, au_thread_rec *rec);
+
+/** Brings interps and threads up to date (threads.c). AU_OK, AU_GONE or AU_FAULT (kept as they were). */
+au_outcome au__threads_update(au_engine *e, int full);
+void au__threads_clear(au_engine *e);
+au_interp_rec *au__interp_of(au_engine *e, const au_thread_rec *rec);
+
+/** Looks up what is due of names and ids (names.c). Never fails: what is not known stays its id. */
+void au__names_update(au_engine *e, uint64_t now);
+const char *au__thread_label(const au_thread_rec *rec);
+
+/** One attempt to find the runtime (find.c). NULL: found. */
+au_error *au__find_once(au_engine *e, au_proc *proc);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * Names and OS ids of threads.
+ *
+ * sys.modules -> threading -> _active, a dict {ident: Thread} -> Thread._name (Lib/threading.py). It all lives in
+ * dicts that change under our eyes, so every look-up may fail and is repeated later: a thread without a name soon and
+ * then ever more rarely, one with a name often enough that a rename is seen within a second.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+#define MS UINT64_C(1000000)
+
+enum { RENAME_MS = 600, MISSING_MS = 500, REFRESH_AT_ONCE = 32 };
+
+const char *au__thread_label(const au_thread_rec *rec)
+{
+    return rec->name ? rec->name : rec->hex;
+}
+
+static void set_hex(au_thread_rec *rec)
+{
+    uint64_t id = rec->tid ? (uint64_t)rec->tid : rec->native ? rec->native : rec->ident;
+    snprintf(rec->hex, sizeof rec->hex, "%llx", (unsigned long long)id);
+}
+
+/* The OS thread behind a thread state. Tried a few times: it may not be bound yet. */
+static void find_tid(au_engine *e, au_thread_rec *rec, uint64_t now)
+{
+    const au_remote *r = &e->remote;
+    au_tid tid;
+    if (rec->tid || now < rec->tid_due_ns || !(r->ops->caps & AU_CAP_THREAD_ID_OF)) {
+        return;
+    }
+    rec->tid_due_ns = now + (rec->tid_tries < 8 ? MS << rec->tid_tries : MISSING_MS * MS);
+    rec->tid_tries++;
+    au_outcome outcome = AU_NOT_KNOWN;
+    if (rec->native) {
+        outcome = r->ops->thread_id_of(r->proc, AU_ID_NAMESPACED, rec->native, &tid);
+    } else if (rec->ident) {
+        outcome = r->ops->thread_id_of(r->proc, AU_ID_PTHREAD, rec->ident, &tid);
+        au_addr value;
+        uint64_t native;
+        if (outcome != AU_OK && rec->thread_object &&
+            au__instance_get(r, rec->thread_object, "_native_id", NULL, &value) == AU_OK &&
+            au__read_int(r, value, &native) == AU_OK) {
+            outcome = r->ops->thread_id_of(r->proc, AU_ID_NAMESPACED, native, &tid);
+        }
+    }
+    if (outcome == AU_OK) {
+        rec->tid = tid;
+        rec->state.tid = tid;
+        set_hex(rec);
+    }
+}
+
+/* Finds threading._active of an interpreter. 0: threading is not imported there (or cannot be read now). */
+static au_addr active_of(au_engine *e, const au_interp_rec *interp)
+{
+    const au_remote *r = &e->remote;
+    au_addr modules;
+    au_addr module;
+    au_addr dict;
+    au_addr active;
+    if (au__read_u64(r, interp->addr + r->layout.interp_modules, &modules) != AU_OK || !au__plausible(modules) ||
+        au__dict_get(r, modules, "threading", &module) != AU_OK ||
+        au__read_u64(r, module + r->layout.module_dict, &dict) != AU_OK ||
+        au__dict_get(r, dict, "_active", &active) != AU_OK) {
+        return 0;
+    }
+    return active;
+}
+
+static void set_name(au_engine *e, au_thread_rec *rec, const char *text, size_t len)
+{
+    if (rec->name && strlen(rec->name) == len && memcmp(rec->name, text, len) == 0) {
+        return;
+    }
+    char *name = malloc(len + 1);
+    if (!name) {
+        return;
+    }
+    memcpy(name, text, len);
+    name[len] = '\0';
+    free(rec->name);
+    rec->name = name;
+    (void)e;
+}
+
+/* The name that the Thread object has now. */
+static int read_name(au_engine *e, au_thread_rec *rec)
+{
+    au_addr value;
+    e->text.len = 0;
+    if (au__instance_get(&e->remote, rec->thread_object, "_name", NULL, &value) != AU_OK ||
+        au__read_text(&e->remote, value, &e->text) != AU_OK) {
+        return 0;
+    }
+    set_name(e, rec, (const char *)e->text.data, e->text.len);
+    return 1;
+}
+
+typedef struct active_baton {
+    au_engine *e;
+    const au_interp_rec *interp;
+    int any_interp; /* also thread states of other interpreters (the main one knows them all) */
+    uint64_t now;
+} active_baton;
+
+static au_next active_one(void *baton, au_addr key, au_addr value)
+{
+    active_baton *b = baton;
+    uint64_t ident;
+    if (au__read_int(&b->e->remote, key, &ident) != AU_OK) {
+        return AU_NEXT_GO;
+    }
+    for (size_t i = 0; i < b->e->thread_count; i++) {
+        au_thread_rec *rec = b->e->threads[i];
+        if (rec->ident != ident || rec->thread_object || (!b->any_interp && rec->interp != b->interp->addr)) {
+            continue;
+        }
+        rec->thread_object = value;
+        if (read_name(b->e, rec)) {
+            rec->name_due_ns = b->now + RENAME_MS * MS;
+        } else {
+            rec->thread_object = 0;
+        }
+    }
+    return AU_NEXT_GO;
+}
+
+static int nameless_in(const au_engine *e, au_addr interp, uint64_t now)
+{
+    for (size_t i = 0; i < e->thread_count; i++) {
+        const au_thread_rec *rec = e->threads[i];
+        if (!rec->thread_object && rec->interp == interp && now >= rec->name_due_ns) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void look_up(au_engine *e, au_interp_rec *interp, uint64_t now)
+{
+    active_baton b = {e, interp, 0, now};
+    au_addr active = active_of(e, interp);
+    if (active) {
+        au__dict_each(&e->remote, active, active_one, &b);
+    }
+    if (interp->id != 0 && e->interp_count) { /* an OS thread that runs in a sub-interpreter is known to the main one */
+        const au_interp_rec *main = &e->interps[e->interp_count - 1];
+        au_addr main_active = active_of(e, main);
+        b.any_interp = 1;
+        if (main_active) {
+            au__dict_each(&e->remote, main_active, active_one, &b);
+        }
+    }
+    for (size_t i = 0; i < e->thread_count; i++) {
+        au_thread_rec *rec = e->threads[i];
+        if (rec->interp != interp->addr || rec->thread_object) {
+            continue;
+        }
+        if (rec->is_main && !active) {
+            set_name(e, rec, "MainThread", 10);
+        }
+        rec->name_due_ns = now + (rec->name_tries < 9 ? MS << rec->name_tries : MISSING_MS * MS);
+        rec->name_tries++;
+    }
+    uint64_t cost = e->remote.ops->now(e->sys) - now;
+    interp->names_due_ns = now + 20 * cost; /* never more than a twentieth of the time */
+}
+
+void au__names_update(au_engine *e, uint64_t now)
+{
+    for (size_t i = 0; i < e->interp_count; i++) {
+        au_interp_rec *interp = &e->interps[i];
+        if (now >= interp->names_due_ns && nameless_in(e, interp->addr, now)) {
+            look_up(e, interp, now);
+        }
+    }
+    int refreshed = 0;
+    for (size_t i = 0; i < e->thread_count; i++) {
+        au_thread_rec *rec = e->threads[i];
+        if (!rec->hex[0]) {
+            set_hex(rec);
+        }
+        find_tid(e, rec, now);
+        if (rec->thread_object && now >= rec->name_due_ns && refreshed < REFRESH_AT_ONCE) {
+            refreshed++;
+            /* spread, so that thousands of threads are not due in the same pass */
+            rec->name_due_ns = now + (RENAME_MS + rec->state_id % 64) * MS;
+            if (!read_name(e, rec)) {
+                rec->thread_object = 0;
+                rec->name_tries = 0;
+            }
+        }
+    }
+}

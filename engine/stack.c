@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * One thread's stack, read while the thread runs.
+ *
+ * A read is accepted when the thread state, every frame and every code object agree in two looks of one batch
+ * (batch.c); else it is repeated within a bound. What stays torn is not thrown away, since that would favour code that
+ * stands still: the frames, counted from the root, that both looks agree on are kept, and the stack says that it is
+ * torn.
+ */
+#include <stdlib.h>
+
+#include "engine/stack.h"
+
+enum {
+    TRIES = 48,       /* looks that moved */
+    NO_ROOT_TRIES = 16, /* without ever seeing a root */
+    EXTENSIONS = 96,  /* batches that asked for too little */
+    FORGET_AFTER = 32 /* samples after which an unused prediction is dropped */
+};
+
+/* ---- agreement ------------------------------------------------------------------------------------------------ */
+
+static int same_frame(const au_raw_frame *a, const au_raw_frame *b)
+{
+    return a->addr == b->addr && a->code == b->code && a->skip == b->skip;
+}
+
+/* Whole agreement: all but the instruction of the innermost Python frame, which may go on in it. */
+static int looks_agree(const au_scratch *s)
+{
+    if (s->raw_count[0] != s->raw_count[1]) {
+        return 0;
+    }
+    int innermost = 1;
+    for (size_t i = 0; i < s->raw_count[0]; i++) {
+        const au_raw_frame *a = &s->raw[0][i];
+        const au_raw_frame *b = &s->raw[1][i];
+        if (!same_frame(a, b)) {
+            return 0;
+        }
+        if (a->skip) {
+            continue;
+        }
+        if (!innermost && (a->ip != b->ip || a->tlbc != b->tlbc)) {
+            return 0;
+        }
+        innermost = 0;
+    }
+    return 1;
+}
+
+/* How many frames, counted from the root, both looks have in common. */
+static size_t common_part(const au_scratch *s)
+{
+    size_t n = 0;
+    while (n < s->raw_count[0] && n < s->raw_count[1]) {
+        const au_raw_frame *a = &s->raw[0][s->raw_count[0] - 1 - n];
+        const au_raw_frame *b = &s->raw[1][s->raw_count[1] - 1 - n];
+        if (!same_frame(a, b) || (!a->skip && a->ip != b->ip)) {
+            break;
+        }
+        n++;
+    }
+    return n;
+}
+
+/* ---- from raw frames to locations ------------------------------------------------------------------------------ */
+
+enum { UNIT_UNKNOWN = -1 };
+
+/* Free-threaded 3.14+: a thread may run its own copy of the bytecode (co_tlbc: {size, entries[size]}). */
+static au_addr bytecode_start(au_engine *e, au_code *code, const au_raw_frame *raw)
+{
+    const au_layout *l = &e->remote.layout;
+    if (l->code_tlbc == AU_ABSENT || raw->tlbc <= 0) {
+        return code->start;
+    }
+    uint64_t bytes = (uint64_t)code->units * 2;
+    if (code->tlbc_index == raw->tlbc && raw->ip - code->tlbc_start < bytes) {
+        return code->tlbc_start;
+    }
+    au_addr array;
+    uint64_t size;
+    au_addr start;
+    if (au__read_u64(&e->remote, code->addr + l->code_tlbc, &array) != AU_OK || !au__plausible(array) ||
+        au__read_u64(&e->remote, array, &size) != AU_OK || (uint64_t)raw->tlbc >= size ||
+        au__read_u64(&e->remote, array + 8 + 8 * (uint64_t)raw->tlbc, &start) != AU_OK || !au__plausible(start)) {
+        return code->start;
+    }
+    code->tlbc_index = raw->tlbc;
+    code->tlbc_start = start;
+    return start;
+}
+
+/* The code unit a frame stands at. 0: the instruction pointer is not in this code, so the two don't belong together. */
+static int unit_of(au_engine *e, au_code *code, const au_raw_frame *raw, int innermost, int64_t *unit)
+{
+    if (e->remote.layout.minor == 10) {
+        *unit = (int64_t)raw->ip;
+    } else {
+        au_addr start = bytecode_start(e, code, raw);
+        if (raw->ip - start >= (uint64_t)code->units * 2 && raw->ip - code->start < (uint64_t)code->units * 2) {
+            start = code->start; /* not switched to the copy yet */
+        }
+        *unit = ((int64_t)raw->ip - (int64_t)start) / 2;
+    }
+    if (*unit >= 0 && *unit < (int64_t)code->units) {
+        return 1;
+    }
+    /* one before the first: pushed and not begun (up to 3.12 the pointer is that of the instruction before) */
+    int begun = *unit != -1;
+    *unit = UNIT_UNKNOWN;
+    return innermost || !begun;
+}
+
+typedef enum made {
+    MADE_OK,
+    MADE_PROVE, /* known, and to be proven for the looks at hand */
+    MADE_AGAIN, /* entered just now: needs new looks */
+    MADE_MOVED,
+    MADE_MEMORY
+} made;
+
+/* Finds the code object of a raw frame, proven for this batch. `guess` is what the last stack had at this place. */
+static made proven_code(au_engine *e, au_thread_rec *rec, const au_raw_frame *raw, au_code *guess, au_code **out)
+{
+    au_code *code = guess && guess->addr == raw->code && !guess->orphan ? guess : au__codes_get(&e->codes, raw->code);
+    if (code && code->valid_batch == e->batch) {
+        *out = code;
+        return MADE_OK;
+    }
+    if (code && code->born_batch >= e->batch) {
+        return MADE_AGAIN;
+    }
+    for (size_t i = 0; code && i < rec->check_count; i++) {
+        if (rec->checks[i].code == code && rec->checks[i].failed) {
+            au__check_drop(e, rec, i); /* its memory holds another object by now */
+            code = NULL;
+        }
+    }
+    if (code) {
+        return au__check_add(e, rec, code) ? MADE_MEMORY : MADE_PROVE;
+    }
+    au_outcome outcome;
+    code = au__codes_resolve(&e->codes, &e->remote, raw->code, &outcome);
+    if (!code) {
+        return outcome == AU_OK ? MADE_MEMORY : MADE_MOVED;
+    }
+    code->born_batch = e->batch;
+    return au__check_add(e, rec, code) ? MADE_MEMORY : MADE_AGAIN;
+}
+
+static au_code *guess_for(const au_thread_rec *rec, size_t from_root)
+{
+    return from_root < rec->stack.count ? rec->stack.frames[from_root].code : NULL;
+}
+
+/*
+ * Makes scratch.frames of the `count` outermost raw frames of a look. All codes are tried, so that one more batch
+ * brings all that were missing.
+ */
+static made make_frames(au_engine *e, au_thread_rec *rec, int look, size_t count, int whole)
+{
+    au_scratch *s = &e->scratch;
+    const au_raw_frame *raw = s->raw[look] + (s->raw_count[look] - count);
+    made result = MADE_OK;
+    size_t shown = 0;
+    size_t last = 0; /* index of the innermost one that is no shim */
+    while (last < count && raw[last].skip) {
+        last++;
+    }
+    s->frame_count = 0;
+    if (au__grow(&s->frames, &s->frame_cap, count, sizeof *s->frames, &e->stats)) {
+        return MADE_MEMORY;
+    }
+    for (size_t i = count; i-- > 0;) {
+        if (raw[i].skip) {
+            continue;
+        }
+        au_code *code = NULL;
+        made m = proven_code(e, rec, &raw[i], guess_for(rec, shown), &code);
+        if (m == MADE_OK) {
+            code->shown_batch = e->batch;
+        } else if (m > MADE_AGAIN) {
+            return m;
+        } else if (m > result) {
+            result = m;
+        }
+        if (result != MADE_OK) {
+            shown++;
+            continue;
+        }
+        if (code->shim) {
+            continue;
+        }
+        int innermost = whole && i == last;
+        if (shown < rec->stack.count && rec->stack.frames[shown].code == code &&
+            rec->stack.frames[shown].ip == raw[i].ip && (!code->tlbc_start || !raw[i].tlbc)) {
+            s->frames[s->frame_count++] = rec->stack.frames[shown++];
+            continue;
+        }
+        int64_t unit;
+        if (!unit_of(e, code, &raw[i], innermost, &unit)) {
+            return MADE_MOVED;
+        }
+        if (e->remote.layout.minor > 10 && !innermost && raw[i].owner == 0 && unit < code->firsttraceable) {
+            continue; /* not begun, so it has called nobody: CPython does not show it either (_PyFrame_IsIncomplete) */
+        }
+        au_location *location = au__code_location(&e->codes, &e->remote, code, unit);
+        if (!location) {
+            return MADE_MEMORY;
+        }
+        s->frames[s->frame_count++] = (au_frame){code, raw[i].ip, location};
+        shown++;
+    }
+    return result;
+}
+
+/* The same, proving what is not proven yet. */
+static made make_proven(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, size_t count, int whole)
+{
+    made m = make_frames(e, rec, 0, count, whole);
+    for (int n = 0; m == MADE_PROVE && n < 2; n++) {
+        if (au__batch_prove(e, interp, rec)) {
+            return MADE_MEMORY;
+        }
+        m = make_frames(e, rec, 0, count, whole);
+    }
+    return m == MADE_PROVE ? MADE_MOVED : m;
+}
+
+/* ---- taking a stack over --------------------------------------------------------------------------------------- */
+
+static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same)
+{
+    au_scratch *s = &e->scratch;
+    au_stack *old = &rec->stack;
+    size_t both = old->count < s->frame_count ? old->count : s->frame_count;
+    size_t equal = 0;
+    int moved = old->count != s->frame_count || old->flags != flags;
+    if (au__grow(&old->frames, &old->cap, s->frame_count, sizeof *old->frames, &e->stats)) {
+        return -1;
+    }
+    while (equal < both && old->frames[equal].code == s->frames[equal].code) {
+        moved |= old->frames[equal].location != s->frames[equal].location;
+        old->frames[equal] = s->frames[equal];
+        equal++;
+    }
+    moved |= equal < both;
+    for (size_t i = equal; i < s->frame_count; i++) {
+        au__code_pin(s->frames[i].code);
+    }
+    for (size_t i = equal; i < old->count; i++) {
+        au__code_unpin(&e->codes, old->frames[i].code);
+    }
+    if (s->frame_count > equal) {
+        memcpy(old->frames + equal, s->frames + equal, (s->frame_count - equal) * sizeof *s->frames);
+    }
+    old->count = s->frame_count;
+    old->flags = flags;
+    *same = !moved;
+    return 0;
+}
+
+/* What was not used for a while is not asked for any more. */
+static void forget(au_engine *e, au_thread_rec *rec)
+{
+    au__outside_order(e, rec);
+    size_t kept = 0;
+    for (size_t i = 0; i < rec->outside_count; i++) {
+        if (rec->outside[i].idle++ <= FORGET_AFTER) {
+            rec->outside[kept++] = rec->outside[i];
+        }
+    }
+    rec->outside_count = kept;
+    for (size_t i = rec->check_count; i-- > 0;) {
+        if (rec->checks[i].code->shown_batch == e->batch) {
+            rec->checks[i].idle = 0;
+        } else if (rec->checks[i].idle++ > FORGET_AFTER) {
+            au__check_drop(e, rec, i);
+        }
+    }
+}
+
+void au__stack_release(au_engine *e, au_thread_rec *rec)
+{
+    for (size_t i = 0; i < rec->stack.count; i++) {
+        au__code_unpin(&e->codes, rec->stack.frames[i].code);
+    }
+    while (rec->check_count) {
+        au__check_drop(e, rec, rec->check_count - 1);
+    }
+    free(rec->stack.frames);
+    free(rec->chunks);
+    free(rec->outside);
+    free(rec->checks);
+    memset(&rec->stack, 0, sizeof rec->stack);
+    rec->chunks = NULL;
+    rec->outside = NULL;
+    rec->checks = NULL;
+    rec->chunk_count = rec->chunk_cap = rec->outside_count = rec->outside_cap = rec->check_cap = 0;
+}
+
+/* ---- the read itself ------------------------------------------------------------------------------------------- */
+
+/* Is it still the thread state that it was? */
+static int still_ours(const au_engine *e, const au_thread_rec *rec, const uint8_t *ts)
+{
+    const au_layout *l = &e->remote.layout;
+    uint64_t native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__u64(ts + l->tstate_native_thread_id);
+    return au__u64(ts + l->tstate_interp) == rec->interp && au__u64(ts + l->tstate_thread_id) == rec->ident &&
+           native == rec->native;
+}
+
+typedef enum step { STEP_ACCEPT, STEP_EXTEND, STEP_MOVED, STEP_LOST, STEP_MEMORY } step;
+
+/* What the tries of one read have brought so far. */
+typedef struct best {
+    int have;        /* scratch.frames holds an agreed part */
+    int truncated;   /* ... of which neither look reaches a root */
+    unsigned rooted; /* tries in which a look did reach one: then the others were moments, not a cut stack */
+    int moving;      /* the innermost frame was another one in some try */
+    au_addr top;
+} best;
+
+/* Does the batch have the cframe and the newest chunk where the thread state says they are? */
+static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b)
+{
+    const au_layout *l = &e->remote.layout;
+    if (!b->cframe_fits) {
+        au_addr cframe = au__u64(b->ts + l->tstate_cframe);
+        if (cframe && !au__plausible(cframe)) {
+            return STEP_MOVED;
+        }
+        int known = cframe == rec->cframe;
+        rec->cframe = cframe;
+        return known ? STEP_MOVED : STEP_EXTEND;
+    }
+    if (l->tstate_datastack_chunk == AU_ABSENT || !b->chunk) {
+        return STEP_ACCEPT;
+    }
+    const au_chunk *c = rec->chunk_count ? rec->chunks : NULL;
+    int fits = c && c->addr == b->chunk && (b->chunk_top <= c->addr + c->len || b->chunk_top > c->addr + c->size);
+    if (!fits) {
+        return au__chunks_find(e, rec, b->chunk, b->chunk_top) ? STEP_MEMORY : STEP_EXTEND;
+    }
+    return STEP_ACCEPT;
+}
+
+/* Makes what can be made of an agreed part, for the case that no try brings a whole stack. */
+static step keep_part(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, size_t count, int truncated, best *found)
+{
+    made m = make_proven(e, interp, rec, count, truncated);
+    found->have = m == MADE_OK;
+    found->truncated = truncated;
+    return m == MADE_MEMORY ? STEP_MEMORY : m == MADE_AGAIN ? STEP_EXTEND : STEP_MOVED;
+}
+
+static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, best *found)
+{
+    int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
+    au_batch b;
+    int memory = 0;
+    if (au__batch_read(e, interp, rec, tries == 0, &b)) {
+        return STEP_MEMORY;
+    }
+    if (!b.ts || !still_ours(e, rec, b.ts)) {
+        return STEP_LOST;
+    }
+    step s = predictions(e, rec, &b);
+    if (s != STEP_ACCEPT) {
+        return s;
+    }
+    au_chain_end first = au__chain_walk(e, rec, &b, 0, 0, &memory);
+    if (first == AU_CHAIN_MISSING) {
+        size_t outside = rec->outside_count;
+        size_t len = rec->chunk_count ? rec->chunks[0].len : 0;
+        au_chain_end chased = au__chain_walk(e, rec, &b, 0, 1, &memory);
+        if (memory) {
+            return STEP_MEMORY;
+        }
+        if (chased == AU_CHAIN_ROOT) {
+            au__outside_order(e, rec);
+        }
+        int more = rec->outside_count > outside || (rec->chunk_count && rec->chunks[0].len > len);
+        return chased == AU_CHAIN_ROOT || more ? STEP_EXTEND : STEP_MOVED;
+    }
+    au_chain_end second = au__chain_walk(e, rec, &b, 1, 0, &memory);
+    if (memory) {
+        return STEP_MEMORY;
+    }
+    size_t count = e->scratch.raw_count[0];
+    found->moving |= tries && found->top != b.top;
+    found->top = b.top;
+    found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
+    if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
+        if (!looks_agree(&e->scratch)) {
+            if (!last_try) {
+                return STEP_MOVED;
+            }
+            return keep_part(e, interp, rec, common_part(&e->scratch), 0, found);
+        }
+        switch (make_proven(e, interp, rec, count, 1)) {
+        case MADE_OK:
+            return STEP_ACCEPT;
+        case MADE_AGAIN:
+            return STEP_EXTEND;
+        case MADE_MEMORY:
+            return STEP_MEMORY;
+        default:
+            return STEP_MOVED;
+        }
+    }
+    if (last_try && first == AU_CHAIN_BROKEN && second == AU_CHAIN_BROKEN && count && looks_agree(&e->scratch)) {
+        return keep_part(e, interp, rec, count, 1, found);
+    }
+    found->have = 0;
+    return STEP_MOVED;
+}
+
+au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int *same)
+{
+    best found = {0};
+    unsigned tries = 0;
+    unsigned extensions = 0;
+    while (tries < TRIES && extensions < EXTENSIONS) {
+        switch (attempt(e, interp, rec, tries, &found)) {
+        case STEP_ACCEPT:
+            forget(e, rec);
+            return take_over(e, rec, 0, same) ? AU_WALK_MEMORY : AU_WALK_OK;
+        case STEP_EXTEND:
+            found.have = 0; /* scratch.frames is no longer whole */
+            extensions++;
+            break;
+        case STEP_MOVED:
+            tries++;
+            e->stats.retries++;
+            if (tries == NO_ROOT_TRIES && !found.rooted && !found.moving) {
+                tries = TRIES; /* it has no root: more looks bring nothing */
+            }
+            break;
+        case STEP_LOST:
+            return AU_WALK_LOST;
+        case STEP_MEMORY:
+            return AU_WALK_MEMORY;
+        }
+    }
+    if (!found.have || (found.truncated && (found.rooted || found.moving))) {
+        found.truncated = 0;
+        e->scratch.frame_count = 0;
+    }
+    forget(e, rec);
+    if (take_over(e, rec, found.truncated ? AU_SAMPLE_TRUNCATED : AU_SAMPLE_TORN, same)) {
+        return AU_WALK_MEMORY;
+    }
+    return AU_WALK_PARTIAL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * The parts of a stack read: batch.c asks for the memory and proves the code objects, chain.c walks a look, stack.c
+ * judges. Private to these three.
+ */
+#ifndef AU_ENGINE_STACK_H
+#define AU_ENGINE_STACK_H
+
+#include "engine/internal.h"
+
+/** What one batch said of the thread itself, and its piece numbers. */
+typedef struct au_batch {
+    uint32_t tstate, cframe, tstate_again, epoch;
+    const uint8_t *ts;        /* copy of the thread state; NULL if not readable */
+    au_addr top;              /* current frame; 0: none */
+    au_addr chunk, chunk_top;
+    int cframe_fits;          /* the frame pointer was read where the thread state says it is */
+} au_batch;
+
+/**
+ * Builds the batch out of what is predicted, has it read and judges the thread state; with_checks: proves the code
+ * objects of rec->checks in the same call. -1: no memory.
+ */
+int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b);
+
+/** Proves the code objects of rec->checks for the looks of the current batch. Overwrites its pieces. -1: no memory. */
+int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec);
+
+/** Puts a code object on the list of those that are proven with each look; takes one off. -1: no memory. */
+int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code);
+void au__check_drop(au_engine *e, au_thread_rec *rec, size_t index);
+
+typedef enum au_chain_end {
+    AU_CHAIN_ROOT,    /* followed to its root */
+    AU_CHAIN_MISSING, /* needs memory that was not asked for */
+    AU_CHAIN_BROKEN   /* cannot be: cycle, no pointer, dead frame */
+} au_chain_end;
+
+/**
+ * Walks the frames of one look into scratch.raw[look], innermost first. With `chase`, memory that is missing is read
+ * frame by frame and noted in rec->outside, so that the next batch has it; such a walk is no evidence.
+ */
+au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory);
+
+/** Brings rec->outside into the order of the last walk of look 0, innermost first, so that a batch can nest. */
+void au__outside_order(au_engine *e, au_thread_rec *rec);
+
+/** Reads the list of stack chunks from `chunk` on into rec->chunks, reusing what is known. -1: no memory. */
+int au__chunks_find(au_engine *e, au_thread_rec *rec, au_addr chunk, au_addr top);
+
+#endif
