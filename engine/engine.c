@@ -283,6 +283,11 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
 {
     au_thread_rec *rec = e->threads[index];
     int on_cpu = rec->state.run == AU_RUN_RUNNING;
+    if (rec->state.run == AU_RUN_GONE && rec->iid == 0) {
+        /* Its OS thread has ended: about to be unlinked, or (in a fork that has not tidied up yet) never there. Not
+           so in sub-interpreters, whose first state keeps the id of their creator up to 3.12. */
+        return GIVEN;
+    }
     if (rec->proven_asleep) {
         return e->options.mode == AU_MODE_CPU ? GIVEN : give(e, rec, time_us);
     }

@@ -307,7 +307,7 @@ static void check_task_stack(au_mojo_checker *checker, const au_mojo_event *even
     } else if (task->gone) {
         find(checker, event->offset, AU_MOJO_TASK_REUSE);
     }
-    task->gone = count == 0;
+    task->gone |= count == 0; /* for good, whatever else is said of it */
 }
 
 static void check_waiter(au_mojo_checker *checker, const au_mojo_event *event, int goes_on)

@@ -28,9 +28,10 @@ EDGES = {
     'objfile': ['base'],
     'format': ['base'],
     'engine': ['objfile', 'base'],
-    'platform/linux': PORT + ['platform/posix'],
-    'platform/darwin': PORT + ['platform/posix'],
-    'platform/win32': PORT,
+    # Ports take the stubs of the smallest port for what their system lacks.
+    'platform/linux': PORT + ['platform/posix', 'platform/none'],
+    'platform/darwin': PORT + ['platform/posix', 'platform/none'],
+    'platform/win32': PORT + ['platform/none'],
     'platform/posix': PORT,
     'platform/none': PORT,
     'platform/fake': PORT,
