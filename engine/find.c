@@ -220,7 +220,7 @@ static au_outcome live_hexversion(const au_remote *r, au_addr interp, uint64_t *
     au_addr value;
     au_outcome outcome = au__read_u64(r, interp + r->layout.interp_sysdict, &sysdict);
     if (outcome == AU_OK) {
-        outcome = au__dict_get(r, sysdict, "hexversion", &value);
+        outcome = au__pydict_get(r, sysdict, "hexversion", &value);
     }
     return outcome == AU_OK ? au__read_int(r, value, hexversion) : outcome;
 }

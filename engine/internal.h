@@ -78,13 +78,13 @@ typedef enum au_next { AU_NEXT_STOP = 0, AU_NEXT_GO = 1 } au_next;
 typedef au_next (*au_dict_fn)(void *baton, au_addr key, au_addr value);
 
 /** Enumerates a dict object. Bounded by what the keys object says it holds, at most 2^24 entries. */
-au_outcome au__dict_each(const au_remote *r, au_addr dict, au_dict_fn fn, void *baton);
+au_outcome au__pydict_each(const au_remote *r, au_addr dict, au_dict_fn fn, void *baton);
 
 /** The value under a string key. AU_FAULT if there is none. */
-au_outcome au__dict_get(const au_remote *r, au_addr dict, const char *key, au_addr *value);
+au_outcome au__pydict_get(const au_remote *r, au_addr dict, const char *key, au_addr *value);
 
 /** The same, and the address of the slot that holds the value. */
-au_outcome au__dict_slot(const au_remote *r, au_addr dict, const char *key, au_addr *slot, au_addr *value);
+au_outcome au__pydict_slot(const au_remote *r, au_addr dict, const char *key, au_addr *slot, au_addr *value);
 
 /** An attribute in an instance's own dictionary, whatever form that has. `slot` may be NULL. */
 au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_addr *slot, au_addr *value);

@@ -66,9 +66,9 @@ static au_addr active_of(au_engine *e, const au_interp_rec *interp)
     au_addr dict;
     au_addr active;
     if (au__read_u64(r, interp->addr + r->layout.interp_modules, &modules) != AU_OK || !au__plausible(modules) ||
-        au__dict_get(r, modules, "threading", &module) != AU_OK ||
+        au__pydict_get(r, modules, "threading", &module) != AU_OK ||
         au__read_u64(r, module + r->layout.module_dict, &dict) != AU_OK ||
-        au__dict_get(r, dict, "_active", &active) != AU_OK) {
+        au__pydict_get(r, dict, "_active", &active) != AU_OK) {
         return 0;
     }
     return active;
@@ -148,14 +148,14 @@ static void look_up(au_engine *e, au_interp_rec *interp, uint64_t now)
     active_baton b = {e, interp, 0, now};
     au_addr active = active_of(e, interp);
     if (active) {
-        au__dict_each(&e->remote, active, active_one, &b);
+        au__pydict_each(&e->remote, active, active_one, &b);
     }
     if (interp->id != 0 && e->interp_count) { /* an OS thread that runs in a sub-interpreter is known to the main one */
         const au_interp_rec *main = &e->interps[e->interp_count - 1];
         au_addr main_active = active_of(e, main);
         b.any_interp = 1;
         if (main_active) {
-            au__dict_each(&e->remote, main_active, active_one, &b);
+            au__pydict_each(&e->remote, main_active, active_one, &b);
         }
     }
     for (size_t i = 0; i < e->thread_count; i++) {

@@ -218,7 +218,7 @@ static au_outcome table_each(const au_remote *r, const table *t, au_dict_fn fn, 
     return AU_OK;
 }
 
-au_outcome au__dict_each(const au_remote *r, au_addr dict, au_dict_fn fn, void *baton)
+au_outcome au__pydict_each(const au_remote *r, au_addr dict, au_dict_fn fn, void *baton)
 {
     table t;
     au_outcome outcome = dict_table(r, dict, &t);
@@ -277,16 +277,16 @@ static au_outcome table_find(const au_remote *r, const table *t, const char *nam
     return AU_FAULT;
 }
 
-au_outcome au__dict_slot(const au_remote *r, au_addr dict, const char *key, au_addr *slot, au_addr *value)
+au_outcome au__pydict_slot(const au_remote *r, au_addr dict, const char *key, au_addr *slot, au_addr *value)
 {
     table t;
     au_outcome outcome = dict_table(r, dict, &t);
     return outcome == AU_OK ? table_find(r, &t, key, slot, value) : outcome;
 }
 
-au_outcome au__dict_get(const au_remote *r, au_addr dict, const char *key, au_addr *value)
+au_outcome au__pydict_get(const au_remote *r, au_addr dict, const char *key, au_addr *value)
 {
-    return au__dict_slot(r, dict, key, NULL, value);
+    return au__pydict_slot(r, dict, key, NULL, value);
 }
 
 /* ---- instances ----------------------------------------------------------------------------------------------- */
@@ -332,7 +332,7 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
             return outcome == AU_OK ? AU_FAULT : outcome;
         }
         outcome = au__read_u64(r, object + offset, &word);
-        return outcome == AU_OK ? au__dict_slot(r, word, name, slot, value) : outcome;
+        return outcome == AU_OK ? au__pydict_slot(r, word, name, slot, value) : outcome;
     }
     au_addr before = object + (au_addr)(int64_t)l->managed_dict;
     outcome = au__read_u64(r, before, &word);
@@ -346,15 +346,15 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
         if (outcome != AU_OK) {
             return outcome;
         }
-        return values ? values_get(r, type, values, name, slot, value) : au__dict_slot(r, word, name, slot, value);
+        return values ? values_get(r, type, values, name, slot, value) : au__pydict_slot(r, word, name, slot, value);
     }
     case AU_ATTRS_312:
-        return word & 1 ? values_get(r, type, word + 1, name, slot, value) : au__dict_slot(r, word, name, slot, value);
+        return word & 1 ? values_get(r, type, word + 1, name, slot, value) : au__pydict_slot(r, word, name, slot, value);
     default:
         break;
     }
     if (word) {
-        return au__dict_slot(r, word, name, slot, value);
+        return au__pydict_slot(r, word, name, slot, value);
     }
     if (!(flags & TYPE_INLINE_VALUES)) {
         return AU_FAULT;
