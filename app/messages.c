@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "app/messages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- showing ------------------------------------------------------------------------------------------------ */
+
+const char *au_sign_text(au_sign sign)
+{
+    static const char *const signs[] = {
+        [AU_SIGN_NONE] = "",
+        [AU_SIGN_GLASSES] = "\U0001F453",
+        [AU_SIGN_INVADER] = "\U0001F47E",
+        [AU_SIGN_NUMBERS] = "\U0001F522",
+        [AU_SIGN_PADLOCK] = "\U0001F512",
+        [AU_SIGN_CROSS] = "\u274C",
+        [AU_SIGN_STOP] = "\U0001F6D1",
+        [AU_SIGN_SKULL] = "\u2620\uFE0F",
+        [AU_SIGN_WARNING] = "\u26A0\uFE0F",
+        [AU_SIGN_CLOCK] = "\U0001F551",
+        [AU_SIGN_SNAKE] = "\U0001F40D",
+    };
+    return signs[sign];
+}
+
+enum { SIGN_COLUMNS = 3 }; /* a sign is two columns wide, and a blank follows */
+
+/* "message: cause." as one sentence. */
+static void append_sentence(au_buf *out, const char *message, const char *cause)
+{
+    size_t start = out->len;
+    (void)au_words_append(out, "%s%s%s", message, cause ? ": " : "", cause ? cause : "");
+    if (out->len == start) {
+        return;
+    }
+    uint8_t *first = &out->data[start];
+    if (*first >= 'a' && *first <= 'z') {
+        *first = (uint8_t)(*first - 'a' + 'A');
+    }
+    if (!strchr(".?!", out->data[out->len - 1])) {
+        (void)au_words_append(out, ".");
+    }
+}
+
+/* Wraps what `append_sentence` makes; a text without memory is a text that is not shown. */
+static void wrap_sentence(au_buf *out, const char *message, const char *cause, size_t column, size_t width)
+{
+    au_buf sentence = {0};
+    append_sentence(&sentence, message, cause);
+    if (au_buf_append(&sentence, "", 1) == 0) {
+        (void)au_words_wrap(out, (const char *)sentence.data, column, column, width);
+    }
+    au_buf_deinit(&sentence);
+}
+
+void au_message_show(const au_console *console, au_sign sign, const au_error *error)
+{
+    au_buf out = {0};
+    (void)au_words_append(&out, "\n%s ", au_sign_text(sign));
+    wrap_sentence(&out, error->message, error->cause, SIGN_COLUMNS, console->width);
+    if (error->hint) {
+        (void)au_words_append(&out, "%*s", SIGN_COLUMNS, "");
+        wrap_sentence(&out, error->hint, NULL, SIGN_COLUMNS, console->width);
+    }
+    (void)au_words_append(&out, "\n");
+    au_console_put(console, &out);
+    au_buf_deinit(&out);
+}
+
+void au_message_show_usage(const au_console *console, const au_error *error)
+{
+    au_buf out = {0};
+    (void)au_words_append(&out, "austin: %s%s%s%s%s\n", error->message, error->cause ? ": " : "",
+                          error->cause ? error->cause : "", error->hint ? "; " : "", error->hint ? error->hint : "");
+    for (size_t i = 0; i + 1 < out.len; i++) { /* words of the command line are in it: see au_words_wrap */
+        if (out.data[i] < 0x20 || out.data[i] == 0x7F) {
+            out.data[i] = '?';
+        }
+    }
+    (void)au_words_append(&out, "'austin --help' lists the options, 'austin --usage' is the short form.\n");
+    au_console_put(console, &out);
+    au_buf_deinit(&out);
+}
+
+void au_message_say(const au_console *console, au_sign sign, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    au_buf out = {0};
+    (void)au_words_append(&out, "%s ", au_sign_text(sign));
+    (void)au_words_wrap(&out, text, SIGN_COLUMNS, SIGN_COLUMNS, console->width);
+    au_console_put(console, &out);
+    au_buf_deinit(&out);
+}
+
+/* ---- failures ----------------------------------------------------------------------------------------------- */
+
+/* "program 'x'" or "process 12": how a sentence names what it is about. */
+static const char *name_of(const au_subject *subject, char *buf, size_t cap)
+{
+    if (subject->command && subject->pid) {
+        snprintf(buf, cap, "\"%s\" (PID %" PRId64 ")", subject->command, subject->pid);
+    } else if (subject->command) {
+        snprintf(buf, cap, "\"%s\"", subject->command);
+    } else {
+        snprintf(buf, cap, "process %" PRId64, subject->pid);
+    }
+    return buf;
+}
+
+static const char *cannot(const au_subject *subject)
+{
+    return subject->command ? "Cannot launch" : "Cannot attach to";
+}
+
+/* True if both messages begin with the same words, so that one of them is enough. */
+static int says_the_same(const char *a, const char *b)
+{
+    return strncmp(a, b, sizeof "Cannot launch" - 1) == 0;
+}
+
+/* Moves the words of `why` into the cause and the hint of `error`, and ends it. */
+static au_error *because(au_error *error, au_error *why)
+{
+    if (!why) {
+        return error;
+    }
+    if (!why->cause) {
+        error = au_error_cause(error, "%s", why->message);
+    } else if (says_the_same(why->message, error->message)) {
+        error = au_error_cause(error, "%s", why->cause);
+    } else {
+        error = au_error_cause(error, "%s: %s", why->message, why->cause);
+    }
+    if (why->hint) {
+        error = au_error_hint(error, "%s", why->hint);
+    }
+    au_error_clear(why);
+    return error;
+}
+
+au_error *au_message_launch_failed(const au_subject *subject, au_error *why)
+{
+    char name[512];
+    if (why->code == AU_ERR_MEMORY) {
+        return why;
+    }
+    au_error *error = au_error_create(AU_ERR_OS, why->os_code, "Cannot launch %s", name_of(subject, name, sizeof name));
+    error = because(error, why);
+    if (!error->hint) {
+        error = au_error_hint(error, "check the name of the program, PATH, and that the file may be executed");
+    }
+    return error;
+}
+
+enum { NO_PYTHON_STARTS_THAT_SLOWLY_MS = 1000 };
+
+au_error *au_message_ended_early(const au_subject *subject, uint64_t lived_ms)
+{
+    char name[512];
+    name_of(subject, name, sizeof name);
+    if (!subject->command) {
+        return au_error_hint(
+            au_error_create(AU_ERR_OS, 0, "Cannot attach to %s: it has ended, or there is no such process", name),
+            "look up the PID again, for example with 'pgrep -af python'");
+    }
+    if (lived_ms >= NO_PYTHON_STARTS_THAT_SLOWLY_MS) {
+        au_error *error = au_error_create(AU_ERR_PYTHON, 0, "Cannot launch %s: it is not a Python program", name);
+        error = au_error_cause(error, "it ended after %" PRIu64 ".%" PRIu64 " s, and no interpreter was seen in it",
+                               lived_ms / 1000, lived_ms / 100 % 10);
+        return au_error_hint(error, "if it starts Python as a child process, give that command to austin itself");
+    }
+    return au_error_hint(
+        au_error_create(AU_ERR_OS, 0, "Cannot launch %s: it ended too quickly to be sampled", name),
+        "run it without austin to see whether it works; a program must run for a moment before it can be sampled");
+}
+
+au_error *au_message_not_python(const au_subject *subject, uint64_t timeout_ms, au_error *why)
+{
+    char name[512];
+    au_error *error = au_error_create(AU_ERR_PYTHON, 0, "%s %s: it is not a Python program that austin can sample",
+                                      cannot(subject), name_of(subject, name, sizeof name));
+    error = because(error, why);
+    if (!error->hint) {
+        error = au_error_hint(error,
+                              "if it starts Python as a child process, give austin that command or PID; if the "
+                              "interpreter needs more than %" PRIu64 " ms to appear, raise -t",
+                              timeout_ms);
+    }
+    return error;
+}
+
+au_error *au_message_attach_failed(const au_subject *subject, au_error *why)
+{
+    char name[512];
+    if (why->code == AU_ERR_MEMORY) {
+        return why;
+    }
+    if (why->code == AU_ERR_GONE) {
+        au_error_clear(why);
+        return au_message_ended_early(subject, 0);
+    }
+    au_error *error =
+        au_error_create(why->code, why->os_code, "%s %s", cannot(subject), name_of(subject, name, sizeof name));
+    error = because(error, why);
+    if (!error->hint && error->code == AU_ERR_OS) {
+        error = au_error_hint(error, "look up the PID again, for example with 'pgrep -af python'");
+    }
+    return error;
+}
+
+/* ---- rights ------------------------------------------------------------------------------------------------- */
+
+static au_error *missing_right(au_error *error, const au_subject *subject, const au_explanation *explanation)
+{
+    au_pid pid = subject->pid;
+    switch (explanation->right) {
+    case AU_RIGHT_OTHER_USER:
+        error = au_error_cause(error, "process %" PRId64 " belongs to the user with id %" PRId64 ", not to you", pid,
+                               explanation->uid);
+        return au_error_hint(error, "run austin as that user, or as root: sudo austin -p %" PRId64, pid);
+    case AU_RIGHT_PTRACE_SCOPE:
+        error = au_error_cause(error, "kernel.yama.ptrace_scope is %d, which forbids reading %s", explanation->scope,
+                               explanation->scope == 1   ? "processes that austin has not launched"
+                               : explanation->scope == 2 ? "other processes without the capability CAP_SYS_PTRACE"
+                                                         : "any other process until the next boot");
+        if (explanation->scope >= 3) {
+            return au_error_hint(error, "set kernel.yama.ptrace_scope to 2 or less in /etc/sysctl.d and boot again");
+        }
+        return au_error_hint(error,
+                             "run it as root: sudo austin -p %" PRId64 "; or give austin the right once: sudo setcap "
+                             "cap_sys_ptrace+ep \"$(command -v austin)\"%s",
+                             pid, explanation->scope == 1 ? "; or let austin launch the program" : "");
+    case AU_RIGHT_CAPABILITY:
+        error = au_error_cause(error,
+                               "process %" PRId64 " has capabilities that you do not have, or is in another user "
+                               "namespace",
+                               pid);
+        return au_error_hint(error, "run austin as root: sudo austin -p %" PRId64, pid);
+    case AU_RIGHT_NOT_DUMPABLE:
+        error = au_error_cause(error,
+                               "process %" PRId64 " has protected its memory (it is set-user-id or called "
+                               "PR_SET_DUMPABLE)",
+                               pid);
+        return au_error_hint(error, "run austin as root: sudo austin -p %" PRId64, pid);
+    case AU_RIGHT_SECCOMP:
+        error = au_error_cause(error, "this system does not let austin read other processes at all%s",
+                               explanation->in_container ? ": the container lacks the capability SYS_PTRACE" : "");
+        return au_error_hint(error, "start the container with: docker run --cap-add SYS_PTRACE; or run austin on the "
+                                    "host");
+    case AU_RIGHT_HARDENED:
+        error = au_error_cause(error,
+                               "the program of process %" PRId64 " is signed with the hardened runtime or "
+                               "protected by the system",
+                               pid);
+        return au_error_hint(error, "use a Python from python.org, Homebrew or uv instead of the system's");
+    case AU_RIGHT_ROOT:
+        error = au_error_cause(error, "this system lets only root read other processes");
+        return au_error_hint(error, "run austin as root: sudo austin ...");
+    case AU_RIGHT_UNKNOWN:
+    case AU_RIGHT_NONE_MISSING:
+        break;
+    }
+    return error;
+}
+
+au_error *au_message_not_permitted(const au_subject *subject, const au_explanation *explanation, au_error *why)
+{
+    char name[512];
+    au_error *error = au_error_create(AU_ERR_PERMISSION, why ? why->os_code : 0, "Insufficient permissions to read %s",
+                                      name_of(subject, name, sizeof name));
+    error = because(error, why);
+    error = missing_right(error, subject, explanation);
+    if (!error->hint) {
+        error = au_error_hint(error, explanation->in_container
+                                         ? "start the container with: docker run --cap-add SYS_PTRACE"
+                                         : "run austin as root (sudo), or give it the capability CAP_SYS_PTRACE");
+    }
+    return error;
+}
+
+/* ---- the rest ----------------------------------------------------------------------------------------------- */
+
+au_error *au_message_no_keys(const au_subject *subject)
+{
+    char name[512];
+    au_error *error = au_error_create(AU_ERR_VALUE, 0, "The stream of %s has used up all of its keys",
+                                      name_of(subject, name, sizeof name));
+    error = au_error_cause(error, "a MOJO stream can name 2^27 different places in the source, and no more");
+    return au_error_hint(error, "what was sampled so far is complete; the program goes on. Take several shorter "
+                                "profiles (-x)");
+}
+
+au_error *au_message_terminal_refused(void)
+{
+    au_error *error = au_error_create(AU_ERR_USAGE, 0, "samples would go to a terminal");
+    error = au_error_cause(error, "they are binary, and there is no -o");
+    return au_error_hint(error, "name a file (-o profile.mojo), or send standard output to a file or a pipe");
+}
+
+au_error *au_message_bad_environment(const char *name, const char *value, const char *reason)
+{
+    au_error *error = au_error_create(AU_ERR_ENVIRONMENT, 0, "the environment variable %s is \"%s\"", name, value);
+    error = au_error_cause(error, "%s", reason);
+    return au_error_hint(error, "give a number of bytes, for example %s=4096, or unset it", name);
+}
+
+const char *au_message_version(const au_python *python, char *buf, size_t cap)
+{
+    const char *threads = python->free_threaded ? "t" : "";
+    if (python->micro_known) {
+        snprintf(buf, cap, "%u.%u.%u%s", python->major, python->minor, python->micro, threads);
+    } else {
+        snprintf(buf, cap, "%u.%u.?%s", python->major, python->minor, threads);
+    }
+    return buf;
+}
+
+const char *au_message_release(const au_python *python, char *buf, size_t cap)
+{
+    /* Levels as in PY_VERSION_HEX: CPython, Include/patchlevel.h. 0 is "not known". */
+    const char *level = python->release_level == 0xA   ? "alpha"
+                        : python->release_level == 0xB ? "beta"
+                        : python->release_level == 0xC ? "release candidate"
+                                                       : NULL;
+    if (!level) {
+        return NULL;
+    }
+    snprintf(buf, cap, "%s %d", level, python->serial);
+    return buf;
+}

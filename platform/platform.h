@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file
+ * What the app needs of an operating system besides a tracee: the port itself, launching a program, the terminal,
+ * signals, and our own limits. Only `app` includes this. Each `platform/<os>` implements all of it.
+ *
+ * One thread (the main one) uses these; exceptions are said.
+ */
+#ifndef AU_PLATFORM_PLATFORM_H
+#define AU_PLATFORM_PLATFORM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "engine/proc_ops.h"
+
+/** The system of this port: one static instance, nothing to free. */
+au_sys *au_platform_sys(void);
+
+/* ---- launching ---------------------------------------------------------------------------------------------- */
+
+typedef struct au_child au_child;
+
+typedef struct au_launch {
+    const char *const *argv; /**< NULL-terminated; argv[0] is searched along PATH */
+    int discard_stdout;      /**< the samples go to our stdout, so the program's own goes nowhere */
+} au_launch;
+
+typedef enum au_child_state {
+    AU_CHILD_RUNNING = 0,
+    AU_CHILD_STOPPED, /**< by job control (Ctrl-Z): au_child_wait handles the terminal itself and reports this once */
+    AU_CHILD_EXITED,  /**< `code` is its exit status */
+    AU_CHILD_SIGNALLED /**< `code` is the signal */
+} au_child_state;
+
+typedef struct au_child_status {
+    au_child_state state;
+    int code;
+} au_child_status;
+
+/**
+ * Starts a program in a process group of its own, in the foreground of the terminal if we are there, with the limits,
+ * signal mask, dispositions and timer slack that we were started with. It begins to run at once. Fails with
+ * AU_ERR_OS ("Cannot launch ...") when the program cannot be executed; the cause says why.
+ */
+au_error *au_child_launch(const au_launch *what, au_child **out);
+
+au_pid au_child_pid(const au_child *child);
+
+/**
+ * Looks, without blocking, what became of the child; keeps job control going: when it stops, our own group takes the
+ * terminal back and we stop ourselves as a shell's job would, and when we are continued the child gets the terminal
+ * and goes on.
+ */
+au_child_status au_child_poll(au_child *child);
+
+/** Blocks up to timeout_ms (-1: for ever) for the child to end. Returns what au_child_poll would. */
+au_child_status au_child_wait(au_child *child, int timeout_ms);
+
+typedef enum au_stop { AU_STOP_INTERRUPT, AU_STOP_TERMINATE, AU_STOP_HANGUP } au_stop;
+
+/** INTERRUPT and HANGUP go to its whole process group, TERMINATE to the child. A gone child is no error. */
+void au_child_signal(au_child *child, au_stop how);
+
+/** Gives the terminal back to our group, restores its settings if the child left them changed and died, frees. */
+void au_child_release(au_child *child);
+
+/* ---- our own ends ------------------------------------------------------------------------------------------- */
+
+/** Why the run shall end. */
+typedef enum au_ending {
+    AU_END_NONE = 0,
+    AU_END_INTERRUPT, /**< SIGINT, Ctrl-C: exit 254 */
+    AU_END_TERMINATE, /**< SIGTERM, console close: exit 241 */
+    AU_END_HANGUP     /**< SIGHUP: exit 255 */
+} au_ending;
+
+/** Installs the handlers; each one remembers its reason, counts and wakes the sleeping sampler. Call once. */
+void au_signals_init(void);
+
+/** The first reason so far. Any thread. */
+au_ending au_signals_ending(void);
+
+/** How many ending signals came so far (a second one means: do not wait). Any thread. */
+unsigned au_signals_count(void);
+
+/* ---- our own limits ----------------------------------------------------------------------------------------- */
+
+/** Raises what we need for ourselves (open files, timer slack of the calling thread). Children started by
+ *  au_child_launch get the original values, whether it is called before or after. Never fails: it does what it may. */
+void au_limits_raise(void);
+
+/** Physical memory of the machine in bytes; 0 if not known. */
+uint64_t au_memory_total(void);
+
+/* ---- terminal ----------------------------------------------------------------------------------------------- */
+
+enum { AU_FD_STDIN = 0, AU_FD_STDOUT = 1, AU_FD_STDERR = 2 };
+
+int au_is_terminal(int fd);
+
+/** Columns of the terminal behind fd; 80 if not known. */
+int au_terminal_width(int fd);
+
+/** Writes all bytes to a standard descriptor, whatever it takes. 0 or an errno-like number. Any thread. */
+int au_write_all(int fd, const void *bytes, size_t len);
+
+/** Makes `fd` (stdout, for samples) binary where the system knows a difference. */
+void au_set_binary(int fd);
+
+/** Text of an OS error code of this system. Thread-safe; `buf` is returned. */
+const char *au_os_error_text(int os_code, char *buf, size_t cap);
+
+#endif

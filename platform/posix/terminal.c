@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard descriptors. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "platform/posix/posix.h"
+
+int au_is_terminal(int fd)
+{
+    return isatty(fd) == 1;
+}
+
+int au_terminal_width(int fd)
+{
+    struct winsize size;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        return size.ws_col;
+    }
+    return 80;
+}
+
+int au_write_all(int fd, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+    while (len) {
+        ssize_t put = write(fd, at, len);
+        if (put > 0) {
+            at += put;
+            len -= (size_t)put;
+        } else if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            /* Somebody who shares the terminal or pipe made it non-blocking. */
+            struct pollfd room = {.fd = fd, .events = POLLOUT};
+            poll(&room, 1, -1);
+        } else if (put < 0 && errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+void au_set_binary(int fd)
+{
+    (void)fd;
+}
+
+/* strerror_r comes in two kinds (POSIX: int; GNU: char *), and which one we get depends on the C library. */
+static const char *text_of(int result, const char *buf)
+{
+    return result == 0 ? buf : NULL;
+}
+
+static const char *text_of_gnu(const char *result, const char *buf)
+{
+    (void)buf;
+    return result;
+}
+
+const char *au_os_error_text(int os_code, char *buf, size_t cap)
+{
+    if (cap == 0) {
+        return "";
+    }
+    buf[0] = 0;
+    const char *text = _Generic(strerror_r(os_code, buf, cap), int: text_of, char *: text_of_gnu)(
+        strerror_r(os_code, buf, cap), buf);
+    if (!text || !*text) {
+        snprintf(buf, cap, "error %d", os_code);
+    } else if (text != buf) {
+        snprintf(buf, cap, "%s", text);
+    }
+    return buf;
+}
