@@ -13,6 +13,7 @@ enum {
     POLL_MS = 10,          /* how often the app and the process' state are asked */
     FULL_LIST_MS = 10,     /* how often the lists are walked whole */
     NAMES_MS = 1,
+    WINDOW_CAP = 4096,
     LOST_MS = 200          /* failing that long without a word from the system: look for the interpreter again */
 };
 
@@ -26,6 +27,7 @@ au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sin
     e->sys = sys;
     e->sink = sink;
     e->remote.ops = sys->ops;
+    e->remote.window_cap = options->read_cap ? options->read_cap : WINDOW_CAP;
     if (au__codes_init(&e->codes, &e->stats)) {
         free(e);
         return au_error_memory();

@@ -316,7 +316,7 @@ static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t 
         break;
     }
     }
-    au_remote r = {ops, s->proc, *layout};
+    au_remote r = {ops, s->proc, *layout, s->e->remote.window_cap};
     return live_checks(&r, c->runtime, hexversion);
 }
 

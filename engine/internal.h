@@ -20,6 +20,7 @@ typedef struct au_remote {
     const au_proc_ops *ops;
     au_proc *proc;
     au_layout layout;
+    uint32_t window_cap; /* bytes that may be read to have several fields at once */
 } au_remote;
 
 static inline uint64_t au__u64(const uint8_t *p)

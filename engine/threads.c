@@ -52,7 +52,7 @@ static au_outcome read_interp(const au_remote *r, au_addr addr, int64_t *id, au_
     from = from < l->interp_threads_head ? from : l->interp_threads_head;
     to = (to > l->interp_threads_head ? to : l->interp_threads_head) + 8;
     uint8_t window[256];
-    if (to - from > sizeof window) {
+    if (to - from > sizeof window || to - from > r->window_cap) {
         au_piece pieces[3] = {{addr + l->interp_id, id, 8, 0},
                               {addr + l->interp_next, next, 8, 0},
                               {addr + l->interp_threads_head, head, 8, 0}};
