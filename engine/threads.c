@@ -251,20 +251,18 @@ static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t
     return AU_OK;
 }
 
+/* Which thread states share an OS thread: only such of a sub-interpreter can, with one of another interpreter. */
 static void mark_sharing(au_engine *e)
 {
     for (size_t i = 0; i < e->thread_count; i++) {
         e->threads[i]->shares_tid = 0;
     }
-    if (e->interp_count < 2) {
-        return;
-    }
-    for (size_t i = 0; i < e->thread_count; i++) {
-        for (size_t k = i + 1; k < e->thread_count; k++) {
-            au_thread_rec *a = e->threads[i];
-            au_thread_rec *b = e->threads[k];
-            if (a->ident && a->ident == b->ident && a->native == b->native) {
-                a->shares_tid = b->shares_tid = 1;
+    for (size_t i = 0; e->interp_count > 1 && i < e->thread_count; i++) {
+        au_thread_rec *sub = e->threads[i];
+        for (size_t k = 0; sub->iid != 0 && sub->ident && k < e->thread_count; k++) {
+            au_thread_rec *other = e->threads[k];
+            if (other != sub && other->ident == sub->ident && other->native == sub->native) {
+                other->shares_tid = sub->shares_tid = 1;
             }
         }
     }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "platform/none/none.h"
+#include "platform/fake/internal.h"
 
 typedef struct range {
     au_addr start;
@@ -616,12 +616,12 @@ static const au_proc_ops image_ops = {
     .thread_name = image_thread_name,
     .usage = image_usage,
     .processes = image_processes,
-    .suspend = au_none_suspend,
-    .resume = au_none_resume,
-    .registers = au_none_registers,
-    .unwind = au_none_unwind,
-    .symbolise = au_none_symbolise,
-    .kernel_stack = au_none_kernel_stack,
+    .suspend = au__fake_suspend,
+    .resume = au__fake_resume,
+    .registers = au__fake_registers,
+    .unwind = au__fake_unwind,
+    .symbolise = au__fake_symbolise,
+    .kernel_stack = au__fake_kernel_stack,
     .now = image_now,
     .sleep_until = image_sleep_until,
     .wake = image_wake,
