@@ -51,7 +51,7 @@ static int inline_string(const au_remote *r, const au_str *s)
 
 static int add_string(au_engine *e, const au_str *s, uint32_t bytes)
 {
-    uint32_t from = e->remote.layout.str_length;
+    uint32_t from = s->length_at;
     if (inline_string(&e->remote, s)) {
         return add(e, s->addr + from, (uint32_t)(s->data - s->addr) - from + bytes) == UINT32_MAX;
     }
@@ -76,7 +76,7 @@ static int add_check(au_engine *e, au_check *check)
 static int holds_string(au_engine *e, uint32_t *piece, const au_str *s, const uint8_t *raw, uint32_t bytes)
 {
     const au_piece *p = &e->scratch.pieces[*piece];
-    uint32_t gap = e->remote.layout.str_length;
+    uint32_t gap = s->length_at;
     if (inline_string(&e->remote, s)) {
         (*piece)++;
         gap = (uint32_t)(s->data - s->addr) - gap;

@@ -221,6 +221,10 @@ static au_outcome read_bodies(const au_remote *r, au_code *code, body bodies[3])
         have[i] = sizes[i] + SPECULATIVE;
         if (pieces[i].outcome != AU_OK) { /* near the end of a mapping: only what must be there */
             au_outcome outcome = au__read(r, bodies[i].addr, heads[i], sizes[i]);
+            if (outcome == AU_FAULT && i < 2) {
+                sizes[i] = au__str_head_least(l);
+                outcome = au__read(r, bodies[i].addr, heads[i], sizes[i]);
+            }
             if (outcome != AU_OK) {
                 return outcome;
             }

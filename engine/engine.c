@@ -418,6 +418,25 @@ static au_error *again(au_engine *e, int *gone)
     return error;
 }
 
+static int time_is_over(const au_engine *e, uint64_t now)
+{
+    return (e->options.exposure_ns && now - e->stats.start_ns >= e->options.exposure_ns) ||
+           (e->options.max_passes && e->stats.passes >= e->options.max_passes);
+}
+
+/* Sleeps until `due`, or until there is something else to do: the app's poll, or the end of the exposure. */
+static uint64_t sleep_until(au_engine *e, uint64_t due)
+{
+    uint64_t until = due;
+    if (e->options.exposure_ns && e->stats.start_ns + e->options.exposure_ns < until) {
+        until = e->stats.start_ns + e->options.exposure_ns;
+    }
+    if (e->poll && e->poll_due_ns < until) {
+        until = e->poll_due_ns;
+    }
+    return e->remote.ops->sleep_until(e->sys, until);
+}
+
 au_error *au_engine_run(au_engine *e, au_ran *how)
 {
     const au_proc_ops *ops = e->remote.ops;
@@ -433,10 +452,13 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
             *how = AU_RAN_STOPPED;
             return NULL;
         }
-        if ((e->options.exposure_ns && now - e->stats.start_ns >= e->options.exposure_ns) ||
-            (e->options.max_passes && e->stats.passes >= e->options.max_passes)) {
+        if (time_is_over(e, now)) {
             *how = AU_RAN_EXPOSURE;
             return NULL;
+        }
+        if (now < due && e->options.interval_us) { /* woken for something else */
+            now = sleep_until(e, due);
+            continue;
         }
         passed result = pass(e, &r, now);
         uint64_t end = ops->now(e->sys);
@@ -488,6 +510,6 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
             now = end;
             continue;
         }
-        now = ops->sleep_until(e->sys, due);
+        now = sleep_until(e, due);
     }
 }

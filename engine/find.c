@@ -389,7 +389,7 @@ static au_error *no_python(const search *s, verdict worst, const candidate *whic
             which->path);
     default:
         return au_error_hint(au_error_create(AU_ERR_PYTHON, 0, "Process %lld is not a Python process", pid),
-                             "if it starts Python as a child, profile its children with -C");
+                             "if it starts Python as a child, attach to that process");
     }
 }
 

@@ -58,14 +58,19 @@ au_outcome au__read_u32(const au_remote *r, au_addr addr, uint32_t *out);
 typedef struct au_str {
     au_addr addr, data;
     uint64_t length; /* characters */
+    uint32_t length_at; /* where the object says so */
     unsigned width;  /* bytes each */
 } au_str;
 
-/** Judges a copied header of `len` bytes from the string at addr. AU_FAULT if that is no string. */
+/**
+ * Judges a copied header of `len` bytes from the string at addr. AU_FAULT if that is no string, or one of a kind whose
+ * header is longer.
+ */
 au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, size_t len, au_str *out);
 
-/** How many bytes of a string header au__str_judge wants. */
+/** How many bytes of a string header au__str_judge wants, and how few do for a compact ASCII one. */
 size_t au__str_head_size(const au_layout *layout);
+size_t au__str_head_least(const au_layout *layout);
 
 /** Reads a str object and appends its text as UTF-8 (text.h). */
 au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out);

@@ -20,10 +20,16 @@ size_t au__str_head_size(const au_layout *layout)
     return (size_t)layout->str_any + 8;
 }
 
+size_t au__str_head_least(const au_layout *layout)
+{
+    return layout->str_ascii_data;
+}
+
 au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, size_t len, au_str *out)
 {
     const au_layout *l = &r->layout;
-    if (len < au__str_head_size(l)) {
+    int whole = len >= au__str_head_size(l);
+    if (len < l->str_length + 8u || len < l->str_state + 4u) {
         return AU_FAULT;
     }
     uint64_t length = au__u64(head + l->str_length);
@@ -33,9 +39,13 @@ au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, 
     int ascii = state >> l->ascii_bit & 1;
     if (l->ready_bit >= 0 && !(state >> l->ready_bit & 1)) {
         /* only wchar_t text: behind `wstr` come utf8_length, utf8 and wstr_length (unicodeobject.h of 3.10) */
+        if (!whole) {
+            return AU_FAULT;
+        }
         out->addr = addr;
         out->data = au__u64(head + l->str_wstr);
-        out->length = au__u64(head + l->str_wstr + 24);
+        out->length_at = l->str_wstr + 24;
+        out->length = au__u64(head + out->length_at);
         out->width = 4;
         return au__plausible(out->data) && out->length <= STR_LENGTH_MAX ? AU_OK : AU_FAULT;
     }
@@ -44,10 +54,14 @@ au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, 
     }
     out->addr = addr;
     out->length = length;
+    out->length_at = l->str_length;
     out->width = kind;
     if (compact) {
         out->data = addr + (ascii ? l->str_ascii_data : l->str_compact_data);
         return AU_OK;
+    }
+    if (!whole) {
+        return AU_FAULT;
     }
     out->data = au__u64(head + l->str_any);
     return out->data >= 4096 && out->data < (UINT64_C(1) << 56) ? AU_OK : AU_FAULT;
@@ -61,6 +75,10 @@ static au_outcome str_at(const au_remote *r, au_addr addr, au_str *out)
         return AU_FAULT;
     }
     au_outcome outcome = au__read(r, addr, head, len);
+    if (outcome == AU_FAULT) { /* a short one may end where the memory does */
+        len = au__str_head_least(&r->layout);
+        outcome = au__read(r, addr, head, len);
+    }
     return outcome == AU_OK ? au__str_judge(r, addr, head, len, out) : outcome;
 }
 

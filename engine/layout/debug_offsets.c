@@ -98,10 +98,31 @@ static uint64_t word_at(const uint8_t *bytes, size_t at)
     return value;
 }
 
+/* All that is read is a word or a pointer, but for these. */
+static uint32_t alignment(size_t member)
+{
+    switch (member) {
+    case F(frame_owner):
+    case F(bytes_data):
+    case F(str_ascii_data):
+    case F(str_compact_data):
+    case F(code_bytecode):
+        return 1;
+    case F(frame_tlbc_index):
+    case F(tstate_status):
+    case F(code_firstlineno):
+    case F(str_state):
+    case F(int_digits):
+        return 4;
+    default:
+        return 8;
+    }
+}
+
 static int plausible(const uint8_t *bytes, const entry *e, int v)
 {
     uint64_t offset = word_at(bytes, e->at[v]);
-    if (offset >= MOST) {
+    if (offset >= MOST || offset % alignment(e->member)) {
         return 0;
     }
     if (e->size_at[v]) {
@@ -204,13 +225,16 @@ au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len
         uint32_t offset = (uint32_t)word_at(bytes, e->at[v]);
         memcpy((uint8_t *)&found + e->member, &offset, sizeof offset);
     }
+    /* co_version is right before it, and is read out of the copied head of a code object */
+    uint64_t names = word_at(bytes, localsplusnames[v]);
+    if (names < 8 || names % 8 || names >= found.code_bytecode) {
+        return AU_OFFSETS_IMPLAUSIBLE;
+    }
     found.minor = minor;
     found.free_threaded = (int)free_threaded;
     add_constants(&found, bytes, v);
-    /* what is read as a pointer must be aligned, and the frame's fields must fit before its locals */
-    if (found.tstate_frame % 8 || found.frame_previous % 8 || found.frame_executable % 8 || found.frame_ip % 8 ||
-        found.tstate_next % 8 || found.interp_threads_head % 8 || found.runtime_interpreters_head % 8 ||
-        found.frame_localsplus > 512 || found.frame_localsplus < 24 || found.frame_owner >= found.frame_localsplus ||
+    /* the frame's fields must fit before its locals */
+    if (found.frame_localsplus > 512 || found.frame_localsplus < 24 || found.frame_owner >= found.frame_localsplus ||
         found.tstate_datastack_chunk > 4096 || found.code_bytecode > 1024 || found.str_ascii_data > 256) {
         return AU_OFFSETS_IMPLAUSIBLE;
     }

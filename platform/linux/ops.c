@@ -2,7 +2,6 @@
 /* The table. Members for native work keep the stubs of platform/none, and their capability bits are off. */
 #include "platform/linux/linux.h"
 #include "platform/none/none.h"
-#include "platform/platform.h"
 
 const au_proc_ops au__linux_ops = {
     .size = sizeof(au_proc_ops),
@@ -34,9 +33,3 @@ const au_proc_ops au__linux_ops = {
     .wake = au__linux_wake,
     .explain = au__linux_explain,
 };
-
-au_sys *au_platform_sys(void)
-{
-    static linux_sys instance = {.sys = {&au__linux_ops}};
-    return &instance.sys;
-}

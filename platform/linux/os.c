@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What platform/posix leaves to each system: see platform/posix/posix.h. */
+/* The system of this port, and what platform/posix leaves to each port (platform/posix/posix.h): one file, so that a
+ * linker that takes the one takes the other. */
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "platform/linux/linux.h"
 #include "platform/posix/posix.h"
 
 static unsigned long au__original_slack_ns;
@@ -39,4 +41,10 @@ uint64_t au_memory_total(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
     return pages > 0 && bytes > 0 ? (uint64_t)pages * (uint64_t)bytes : 0;
+}
+
+au_sys *au_platform_sys(void)
+{
+    static linux_sys instance = {.sys = {&au__linux_ops}};
+    return &instance.sys;
 }
