@@ -223,6 +223,82 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
     return AU_CHAIN_BROKEN;
 }
 
+/*
+ * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
+ * and `stacktop` is -1, and a caller's is not (Include/internal/pycore_frame.h, _PyFrame_GetStackPointer). From 3.14 on
+ * a frame that has returned loses its executable, so the innermost live one is the last that has one.
+ */
+static int executes(const au_layout *l, const uint8_t *f)
+{
+    return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
+}
+
+/* The frame that was called from the one at `caller`, above it in the same copy; NULL if there is none. */
+static const uint8_t *callee_in(const au_layout *l, const au_chunk *c, const au_piece *p, au_addr caller, au_addr *addr)
+{
+    enum { CALLER_MAX = 8192 }; /* bytes of one frame's locals and stack */
+    uint64_t at = caller - c->addr + l->frame_localsplus;
+    for (uint64_t end = at + CALLER_MAX; at < end && at + l->frame_localsplus <= p->len; at += 8) {
+        const uint8_t *f = (const uint8_t *)p->buf + at;
+        uint64_t executable = au__u64(f + l->frame_executable);
+        if (au__u64(f + l->frame_previous) == caller && f[l->frame_owner] == 0 && executable > 4096) {
+            *addr = c->addr + at;
+            return f;
+        }
+    }
+    return NULL;
+}
+
+int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
+{
+    const au_layout *l = &e->remote.layout;
+    au_scratch *s = &e->scratch;
+    if (l->minor < 11 || common == 0) {
+        return 0;
+    }
+    /* what is above must be plain calls: a C function in between leaves no trace in the copy */
+    for (int look = 0; look < 2; look++) {
+        for (size_t i = 0; i <= s->raw_count[look] - common; i++) {
+            if (s->raw[look][i].skip || s->raw[look][i].outside >= 0 || s->raw[look][i].owner != 0) {
+                return 0;
+            }
+        }
+    }
+    au_addr addr = s->raw[1][s->raw_count[1] - common].addr;
+    const au_chunk *c = rec->chunks;
+    if (!rec->chunk_count || !covers(c, addr)) {
+        return 0;
+    }
+    const au_piece *p = &s->pieces[c->piece[1]];
+    const uint8_t *f = in_chunk(e, c, addr, 1);
+    au_raw_frame above[64];
+    size_t n = 0;
+    while (f && !executes(l, f)) {
+        au_addr previous;
+        const uint8_t *next = callee_in(l, c, p, addr, &addr);
+        if (!next) {
+            if (l->frame_stacktop != AU_ABSENT) {
+                return 0; /* it has called somebody who is not there (yet) */
+            }
+            break;
+        }
+        if (n == sizeof above / sizeof above[0] || judge(l, next, addr, 0, &above[n], &previous) != FRAME_GOOD) {
+            return 0;
+        }
+        above[n++].outside = -1;
+        f = next;
+    }
+    if (!f || au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
+        return 0;
+    }
+    memmove(s->raw[1] + n, s->raw[1] + (s->raw_count[1] - common), common * sizeof *s->raw[1]);
+    for (size_t i = 0; i < n; i++) {
+        s->raw[1][i] = above[n - 1 - i];
+    }
+    s->raw_count[1] = common + n;
+    return 1;
+}
+
 void au__outside_order(au_engine *e, au_thread_rec *rec)
 {
     const au_scratch *s = &e->scratch;

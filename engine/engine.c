@@ -431,8 +431,9 @@ static uint64_t sleep_until(au_engine *e, uint64_t due)
     if (e->options.exposure_ns && e->stats.start_ns + e->options.exposure_ns < until) {
         until = e->stats.start_ns + e->options.exposure_ns;
     }
-    if (e->poll && e->poll_due_ns < until) {
-        until = e->poll_due_ns;
+    uint64_t slice = e->remote.ops->now(e->sys) + POLL_MS * MS;
+    if (slice < until) {
+        until = slice;
     }
     return e->remote.ops->sleep_until(e->sys, until);
 }
@@ -457,6 +458,14 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
             return NULL;
         }
         if (now < due && e->options.interval_us) { /* woken for something else */
+            au_proc_status status;
+            if (now >= status_due) {
+                status_due = now + POLL_MS * MS;
+                if (ops->status(e->remote.proc, &status) != AU_OK || status.state == AU_EXITED) {
+                    *how = AU_RAN_TARGET_GONE;
+                    return NULL;
+                }
+            }
             now = sleep_until(e, due);
             continue;
         }

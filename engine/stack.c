@@ -218,14 +218,14 @@ static made make_frames(au_engine *e, au_thread_rec *rec, int look, size_t count
 }
 
 /* The same, proving what is not proven yet. */
-static made make_proven(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, size_t count, int whole)
+static made make_proven(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int look, size_t count, int whole)
 {
-    made m = make_frames(e, rec, 0, count, whole);
+    made m = make_frames(e, rec, look, count, whole);
     for (int n = 0; m == MADE_PROVE && n < 2; n++) {
         if (au__batch_prove(e, interp, rec)) {
             return MADE_MEMORY;
         }
-        m = make_frames(e, rec, 0, count, whole);
+        m = make_frames(e, rec, look, count, whole);
     }
     return m == MADE_PROVE ? MADE_MOVED : m;
 }
@@ -351,7 +351,7 @@ static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b)
 /* Makes what can be made of an agreed part, for the case that no try brings a whole stack. */
 static step keep_part(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, size_t count, int truncated, best *found)
 {
-    made m = make_proven(e, interp, rec, count, truncated);
+    made m = make_proven(e, interp, rec, 0, count, truncated);
     found->have = m == MADE_OK;
     found->truncated = truncated;
     return m == MADE_MEMORY ? STEP_MEMORY : m == MADE_AGAIN ? STEP_EXTEND : STEP_MOVED;
@@ -395,13 +395,19 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     found->top = b.top;
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
+        int look = 0;
         if (!looks_agree(&e->scratch)) {
-            if (!last_try) {
+            size_t common = common_part(&e->scratch);
+            if (au__chain_resolve(e, rec, common)) {
+                look = 1;
+                count = e->scratch.raw_count[1];
+            } else if (last_try) {
+                return keep_part(e, interp, rec, common, 0, found);
+            } else {
                 return STEP_MOVED;
             }
-            return keep_part(e, interp, rec, common_part(&e->scratch), 0, found);
         }
-        switch (make_proven(e, interp, rec, count, 1)) {
+        switch (make_proven(e, interp, rec, look, count, 1)) {
         case MADE_OK:
             return STEP_ACCEPT;
         case MADE_AGAIN:

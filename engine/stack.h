@@ -43,6 +43,13 @@ typedef enum au_chain_end {
  */
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory);
 
+/**
+ * The looks agree on the `common` outermost frames only: what is above moves faster than two looks can be had. The
+ * copy of a chunk is made in well under the time of a call, so one copy alone is a moment too, if the frames in it tell
+ * which of them executes. Completes scratch.raw[1] from the second look's copy; 0: it cannot be told.
+ */
+int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common);
+
 /** Brings rec->outside into the order of the last walk of look 0, innermost first, so that a batch can nest. */
 void au__outside_order(au_engine *e, au_thread_rec *rec);
 
