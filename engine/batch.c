@@ -200,6 +200,23 @@ static int serve(au_engine *e)
     return 0;
 }
 
+/*
+ * Was the copying itself interrupted? A copy of a chunk is a moment only if it was made in one go, and an interrupt or
+ * a preemption of us shows in how long the batch took. It has nothing to do with what the tracee does, so leaving such
+ * batches out favours nobody.
+ */
+static int was_steady(au_engine *e, uint64_t spent_ns)
+{
+    uint64_t piece = spent_ns * 1000 / (e->scratch.piece_count + 2);
+    if (!e->piece_ps || piece < e->piece_ps) {
+        e->piece_ps = piece ? piece : 1;
+        return 1;
+    }
+    uint64_t usual = e->piece_ps;
+    e->piece_ps += (piece < 2 * usual ? piece - usual : usual) / 16; /* machines slow down, too */
+    return piece < usual + usual / 2;
+}
+
 static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
@@ -258,9 +275,14 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
     e->batch++;
-    if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b)) || serve(e)) {
+    if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b))) {
         return -1;
     }
+    uint64_t before = e->remote.ops->now(e->sys);
+    if (serve(e)) {
+        return -1;
+    }
+    b->steady = was_steady(e, e->remote.ops->now(e->sys) - before);
     judge_state(e, rec, b);
     if (with_checks) {
         judge_checks(e, interp, rec, b);

@@ -233,15 +233,36 @@ static int executes(const au_layout *l, const uint8_t *f)
     return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
 }
 
-/* The frame that was called from the one at `caller`, above it in the same copy; NULL if there is none. */
-static const uint8_t *callee_in(const au_layout *l, const au_chunk *c, const au_piece *p, au_addr caller, au_addr *addr)
+static int called_by(const au_layout *l, const uint8_t *f, au_addr caller)
 {
-    enum { CALLER_MAX = 8192 }; /* bytes of one frame's locals and stack */
-    uint64_t at = caller - c->addr + l->frame_localsplus;
-    for (uint64_t end = at + CALLER_MAX; at < end && at + l->frame_localsplus <= p->len; at += 8) {
+    return au__u64(f + l->frame_previous) == caller && f[l->frame_owner] == 0 &&
+           au__plausible(au__u64(f + l->frame_executable) & ~UINT64_C(3));
+}
+
+/*
+ * The frame that was called from the one at *addr, above it in the same copy; NULL if there is none. It begins where
+ * its caller's ends, which the caller's code object tells from 3.12 on; 3.11 is searched.
+ */
+static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece *p, au_addr code, au_addr *addr)
+{
+    enum { CALLER_MAX = 4096 }; /* bytes of one frame's locals and stack */
+    const au_layout *l = &e->remote.layout;
+    uint64_t at = *addr - c->addr;
+    uint64_t end;
+    if (l->code_framesize != AU_ABSENT) {
+        const au_code *known = au__codes_get(&e->codes, code);
+        if (!known || !known->frame_bytes) {
+            return NULL;
+        }
+        at += known->frame_bytes;
+        end = at + 8;
+    } else {
+        at += l->frame_localsplus;
+        end = at + CALLER_MAX;
+    }
+    for (; at < end && at + l->frame_localsplus <= p->len; at += 8) {
         const uint8_t *f = (const uint8_t *)p->buf + at;
-        uint64_t executable = au__u64(f + l->frame_executable);
-        if (au__u64(f + l->frame_previous) == caller && f[l->frame_owner] == 0 && executable > 4096) {
+        if (called_by(l, f, *addr)) {
             *addr = c->addr + at;
             return f;
         }
@@ -265,6 +286,7 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
         }
     }
     au_addr addr = s->raw[1][s->raw_count[1] - common].addr;
+    au_addr code = s->raw[1][s->raw_count[1] - common].code;
     const au_chunk *c = rec->chunks;
     if (!rec->chunk_count || !covers(c, addr)) {
         return 0;
@@ -275,7 +297,7 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
     size_t n = 0;
     while (f && !executes(l, f)) {
         au_addr previous;
-        const uint8_t *next = callee_in(l, c, p, addr, &addr);
+        const uint8_t *next = callee_in(e, c, p, code, &addr);
         if (!next) {
             if (l->frame_stacktop != AU_ABSENT) {
                 return 0; /* it has called somebody who is not there (yet) */
@@ -284,6 +306,15 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
         }
         if (n == sizeof above / sizeof above[0] || judge(l, next, addr, 0, &above[n], &previous) != FRAME_GOOD) {
             return 0;
+        }
+        code = above[n].code;
+        if (!au__codes_get(&e->codes, code)) {
+            au_outcome outcome; /* what was left over in the copy is no frame: its "code" is not one */
+            au_code *made = au__codes_resolve(&e->codes, &e->remote, code, &outcome);
+            if (!made) {
+                return 0;
+            }
+            made->born_batch = e->batch;
         }
         above[n++].outside = -1;
         f = next;

@@ -111,6 +111,7 @@ typedef struct au_code {
     int by_content;            /* no version number: its names and table are compared */
     int32_t firstlineno;
     int32_t firsttraceable;
+    uint32_t frame_bytes;      /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
     uint32_t units;            /* length of the bytecode in code units */
     au_addr start;             /* of the bytecode in the code object (3.11+), or in its bytes object (3.10) */
     au_addr tlbc_start;        /* free-threaded 3.14+: last per-thread copy that was seen */
@@ -290,6 +291,7 @@ struct au_engine {
     au_codes codes;
     au_scratch scratch;
     uint64_t batch;             /* number of the current stack batch */
+    uint64_t piece_ps;          /* what a piece of a batch usually costs, in picoseconds; 0: not known yet */
     au_interp_rec *interps;
     size_t interp_count, interp_cap;
     au_thread_rec **threads;    /* in the order of the lists */

@@ -395,10 +395,18 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     found->top = b.top;
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
-        int look = 0;
-        if (!looks_agree(&e->scratch)) {
+        int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
+        int agree = looks_agree(&e->scratch);
+        if (agree && e->remote.layout.minor >= 14) {
+            /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are
+               not favoured, the moment is always that of the second copy: has the innermost frame called by then? */
+            if (b.steady && au__chain_resolve(e, rec, count)) {
+                look = 1;
+                count = e->scratch.raw_count[1];
+            }
+        } else if (!agree) {
             size_t common = common_part(&e->scratch);
-            if (au__chain_resolve(e, rec, common)) {
+            if (b.steady && au__chain_resolve(e, rec, common)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             } else if (last_try) {

@@ -15,6 +15,7 @@ typedef struct au_batch {
     const uint8_t *ts;        /* copy of the thread state; NULL if not readable */
     au_addr top;              /* current frame; 0: none */
     au_addr chunk, chunk_top;
+    int steady;               /* it took no longer than usual: nobody interrupted the copying */
     int cframe_fits;          /* the frame pointer was read where the thread state says it is */
 } au_batch;
 

@@ -55,6 +55,7 @@
     X(code_qualname)                   /* 3.11+ */                                                                     \
     X(code_linetable)                                                                                                  \
     X(code_firstlineno)                /* int32 */                                                                     \
+    X(code_framesize)                  /* 3.12+: int32, words of a frame of this code */                               \
     X(code_version)                    /* 3.12+: uint32, another one for every code object */                          \
     X(code_firsttraceable)             /* 3.11+: int32, in code units */                                               \
     X(code_bytecode)                   /* co_code_adaptive; 3.10: pointer to a bytes object */                         \
