@@ -107,8 +107,7 @@ static size_t range_from(const au_image *image, au_addr addr)
 int au_image_map(au_image *image, au_addr start, size_t size, unsigned perms, const char *path)
 {
     size_t at = range_from(image, start);
-    if (size == 0 || size > UINT64_MAX - start ||
-        (at < image->n_ranges && image->ranges[at].start < start + size)) {
+    if (size == 0 || size > UINT64_MAX - start || (at < image->n_ranges && image->ranges[at].start < start + size)) {
         return -1;
     }
     range *ranges = one_more(image->ranges, image->n_ranges, &image->cap_ranges, sizeof *ranges);
@@ -594,7 +593,8 @@ static void image_wake(au_sys *sys)
 
 static void image_explain(au_sys *sys, au_pid pid, au_explanation *out)
 {
-    *out = (au_explanation){.right = pid == ((au_image *)sys)->pid ? AU_RIGHT_NONE_MISSING : AU_RIGHT_UNKNOWN, .uid = -1};
+    *out =
+        (au_explanation){.right = pid == ((au_image *)sys)->pid ? AU_RIGHT_NONE_MISSING : AU_RIGHT_UNKNOWN, .uid = -1};
 }
 
 static const au_proc_ops image_ops = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * An invented tracee for tests: map ranges, write bytes, add threads and modules, and hand au_image_sys() to the engine.
+ * An invented tracee for tests: map ranges, write bytes, add threads and modules, and hand au_image_sys() to the
+ * engine.
  *
  *     au_image *image = au_image_create(1234);
  *     au_image_map(image, 0x10000, 0x2000, AU_PERM_READ | AU_PERM_WRITE, NULL);
@@ -9,8 +10,8 @@
  *     au_sys *sys = au_image_sys(image);
  *
  * Time stands still unless it is moved: `now` gives what was set, `sleep_until` moves it to the deadline.
- * Functions that return int give 0, or -1 when the address is not mapped or there is no memory. Not thread-safe, but for
- * `wake`.
+ * Functions that return int give 0, or -1 when the address is not mapped or there is no memory. Not thread-safe, but
+ * for `wake`.
  */
 #ifndef AU_PLATFORM_FAKE_IMAGE_H
 #define AU_PLATFORM_FAKE_IMAGE_H
@@ -80,8 +81,8 @@ void au_image_set_drift(au_image *image, uint64_t ns_per_call);
 /* ---- movement ------------------------------------------------------------------------------------------------- */
 
 /**
- * Called before each piece is served, also within one batch: `serial` counts pieces from 0 over the image's life. It may
- * change the image in any way: this is how a test moves memory between two pieces of one batch.
+ * Called before each piece is served, also within one batch: `serial` counts pieces from 0 over the image's life. It
+ * may change the image in any way: this is how a test moves memory between two pieces of one batch.
  */
 typedef void (*au_image_hook)(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len);
 void au_image_set_hook(au_image *image, au_image_hook hook, void *baton);

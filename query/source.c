@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <apr_strings.h>
+#include <string.h>
+
+#include "format/mojo_input.h"
+#include "query/query.h"
+
+enum { PIECE = 64 * 1024 };
+
+typedef struct target {
+    const au_query_command *command;
+    void *state;
+    au_query_output *out;
+} target;
+
+static au_error *hand_on(void *context, const void *bytes, size_t len)
+{
+    target *to = context;
+    au_error *error = to->command->feed(to->state, bytes, len);
+    if (!error && to->out->error) {
+        error = au_query_flush(to->out); /* nobody reads any more: no use to go on */
+    }
+    return error;
+}
+
+static au_error *io_error(const char *what, const char *file, apr_status_t status)
+{
+    char why[120];
+    return au_error_cause(au_error_create(AU_ERR_IO, (int)status, "cannot %s %s", what, file), "%s",
+                          apr_strerror(status, why, sizeof why));
+}
+
+static au_error *open_file(const char *name, apr_pool_t *pool, apr_file_t **file)
+{
+    if (strcmp(name, "-") == 0) {
+        apr_status_t status = apr_file_open_stdin(file, pool);
+        return status == APR_SUCCESS ? NULL : io_error("read", "standard input", status);
+    }
+    apr_status_t status = apr_file_open(file, name, APR_FOPEN_READ | APR_FOPEN_BINARY, APR_FPROT_OS_DEFAULT, pool);
+    if (status == APR_SUCCESS) {
+        return NULL;
+    }
+    au_error *error = io_error("open", name, status);
+    return APR_STATUS_IS_ENOENT(status) ? au_error_hint(error, "Give the file that austin -o wrote, or - for a pipe.")
+                                        : error;
+}
+
+static au_error *pump(apr_file_t *file, const char *name, au_mojo_input *input, char *piece)
+{
+    for (;;) {
+        /* A pipe gives what it has, so that what follows a live run is not held up. */
+        apr_size_t len = PIECE;
+        apr_status_t status = apr_file_read(file, piece, &len);
+        if (APR_STATUS_IS_EOF(status)) {
+            return NULL;
+        }
+        if (status != APR_SUCCESS && !APR_STATUS_IS_EINTR(status)) {
+            return io_error("read", name, status);
+        }
+        au_error *error = status == APR_SUCCESS ? au_mojo_input_push(input, piece, len) : NULL;
+        if (error) {
+            return error;
+        }
+    }
+}
+
+au_error *au_query_run(const au_query_command *command, const au_query_options *options, au_query_output *out,
+                       apr_pool_t *pool, au_query_end *end)
+{
+    memset(end, 0, sizeof *end);
+    const char *name = strcmp(options->file, "-") == 0 ? "standard input" : options->file;
+    apr_file_t *file;
+    au_error *error = open_file(options->file, pool, &file);
+    if (error) {
+        return error;
+    }
+    target to = {.command = command, .out = out};
+    error = command->open(options, out, pool, &to.state);
+    if (error) {
+        return error;
+    }
+    au_mojo_input *input = au_mojo_input_create(hand_on, &to);
+    error = input ? pump(file, name, input, apr_palloc(pool, PIECE)) : au_error_memory();
+    if (!error) {
+        error = au_mojo_input_finish(input, &end->unfinished);
+    }
+    if (!error) {
+        error = command->finish(to.state, end);
+    }
+    au_mojo_input_destroy(input);
+    command->close(to.state);
+    au_error *write_error = au_query_flush(out);
+    if (write_error) {
+        au_error_clear(error);
+        error = write_error;
+    }
+    return error;
+}
+
+void au_query_warn(au_query_warnings *warnings, uint64_t offset, au_mojo_rule rule)
+{
+    if (!warnings->count++) {
+        warnings->first_offset = offset;
+        warnings->first_rule = rule;
+    }
+}
