@@ -237,8 +237,8 @@ static void check_frame(au_mojo_checker *checker, const au_mojo_event *event)
                                   .column_end = value_of(&event->fields[6])};
     int negative = frame.line < 0 || frame.line_end < 0 || frame.column < 0 || frame.column_end < 0;
     int backwards = frame.line_end && frame.line_end < frame.line;
-    /* Columns can only be compared on one line; without an end line that is the line. */
-    int one_line = !frame.line_end || frame.line_end == frame.line;
+    /* Columns can only be compared on one line. */
+    int one_line = frame.line_end == frame.line;
     if (negative || backwards || (one_line && frame.column_end && frame.column_end < frame.column)) {
         find(checker, event->offset, AU_MOJO_FRAME_LOCATION);
     }

@@ -542,7 +542,8 @@ static au_error *on_sample_event(au_mojo_reader *reader, const au_mojo_event *ev
             warn(reader, event->offset, AU_MOJO_TASK_FRAMES);
             reader->task_pending = 0;
         }
-        if (!au__stage_enter(&reader->stage, event->id)) {
+        int hopeless = event->id == AU_MOJO_STACK_REPEAT && reader->begun; /* an error follows */
+        if (!au__stage_enter(&reader->stage, event->id) && !hopeless) {
             warn(reader, event->offset, AU_MOJO_SAMPLE_ORDER);
         }
     }
