@@ -355,11 +355,10 @@ static int resolve_tasks(au_mojo_reader *reader)
         const task_note *note = &notes[i];
         au_mojo_task_event event = {.offset = note->offset, .kind = note->kind, .task = note->task, .name = note->name};
         if (note->kind == AU_MOJO_TASK_WAITERS) {
-            event.waiters = (const int64_t *)(void *)reader->waiters.data + (note->count ? note->start : 0);
+            event.waiters = note->count ? (const int64_t *)(void *)reader->waiters.data + note->start : NULL;
             event.waiter_count = note->count;
         } else if (note->kind != AU_MOJO_TASK_RUNNING) {
-            frame_ref *frames = (frame_ref *)(void *)reader->task_frames.data;
-            event.frames = note->count ? frames + note->start : NULL;
+            event.frames = note->count ? (const frame_ref *)(void *)reader->task_frames.data + note->start : NULL;
             event.frame_count = note->count;
             task_state *task = task_of(reader, note->task);
             if (note->count) {

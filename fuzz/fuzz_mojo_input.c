@@ -22,7 +22,7 @@ static au_error *collect(void *context, const void *bytes, size_t len)
     if (len == 0) {
         abort();
     }
-    if (out->len > ENOUGH) {
+    if (out->len + len > ENOUGH) {
         return au_error_create(AU_ERR_VALUE, 0, "enough");
     }
     return au_buf_append(out, bytes, len) ? au_error_memory() : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * Inside of the room: ELF constants (gABI, "Object Files" and "Program Loading"; GNU extensions from glibc's elf.h), and
- * what elf.c and elf_symbols.c share. Own names, because <elf.h> is a Linux header and this room builds everywhere.
+ * Inside of the room: ELF constants (gABI, "Object Files" and "Program Loading"; GNU extensions from glibc's elf.h),
+ * and what elf.c and elf_symbols.c share. Own names, because <elf.h> is a Linux header and this room builds everywhere.
  */
 #ifndef AU_OBJFILE_ELF_H
 #define AU_OBJFILE_ELF_H

@@ -134,8 +134,7 @@ static au_obj_result find_dynamic(au_obj *obj, const char *name, au_obj_range *o
     size_t size = obj->bits == 64 ? 24 : 16;
     elf_symbols table = {.entsize = elf->syment ? elf->syment : size};
     if (table.entsize < size || table.entsize > 256 || au__elf_locate(obj, elf->symtab, size, &table.offset) != 0 ||
-        au__elf_locate(obj, elf->strtab, elf->strsz, &table.strings) != 0 ||
-        table.strings > UINT64_MAX - elf->strsz) {
+        au__elf_locate(obj, elf->strtab, elf->strsz, &table.strings) != 0 || table.strings > UINT64_MAX - elf->strsz) {
         return AU_OBJ_MALFORMED;
     }
     table.strings_end = table.strings + elf->strsz;

@@ -29,10 +29,10 @@ typedef int (*au_obj_read_fn)(void *baton, uint64_t offset, void *buf, size_t le
 typedef struct au_obj_source {
     au_obj_read_fn read;
     void *baton;
-    int in_memory;     /**< 0: offsets are file offsets. 1: a loaded image; offset 0 is where its file offset 0 is mapped,
-                            and what is not loaded (section headers, .symtab) is absent */
-    uint64_t base;     /**< in_memory: run-time address of offset 0. Needed because a dynamic linker may have added the
-                            load bias to the addresses in the dynamic section */
+    int in_memory; /**< 0: offsets are file offsets. 1: a loaded image; offset 0 is where its file offset 0 is mapped,
+                        and what is not loaded (section headers, .symtab) is absent */
+    uint64_t base; /**< in_memory: run-time address of offset 0. Needed because a dynamic linker may have added the
+                        load bias to the addresses in the dynamic section */
 } au_obj_source;
 
 typedef enum au_obj_result {
@@ -44,7 +44,12 @@ typedef enum au_obj_result {
     AU_OBJ_UNREADABLE      /**< the source has no bytes where they are needed */
 } au_obj_result;
 
-typedef enum au_obj_format { AU_OBJ_FORMAT_NONE = 0, AU_OBJ_FORMAT_ELF, AU_OBJ_FORMAT_PE, AU_OBJ_FORMAT_MACHO } au_obj_format;
+typedef enum au_obj_format {
+    AU_OBJ_FORMAT_NONE = 0,
+    AU_OBJ_FORMAT_ELF,
+    AU_OBJ_FORMAT_PE,
+    AU_OBJ_FORMAT_MACHO
+} au_obj_format;
 
 typedef enum au_obj_type {
     AU_OBJ_TYPE_OTHER = 0,

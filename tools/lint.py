@@ -25,6 +25,8 @@ sys.dont_write_bytecode = True
 import check_rooms  # noqa: E402
 
 CACHE = 'build/lint'
+# A quarter of the default number of paths: it found the same in this tree in a quarter of the time.
+ANALYZER = [f'--extra-arg={word}' for word in ('-Xclang', '-analyzer-config', '-Xclang', 'max-nodes=60000')]
 # Compiled by the live suite against each version's own headers, so no part of this build.
 NOT_BUILT = 'tests/live/'
 
@@ -54,6 +56,8 @@ def step_cppcheck(files):
                 '--suppress=unknownMacro:tests/*',
                 # Pointers and arrays in a compound literal are lost on it; clang-tidy's analyzer follows them.
                 '--suppress=memleak', '--suppress=legacyUninitvar',
+                # It takes an error for a part of whatever the call that made it was given. gcc warns of the real thing.
+                '--suppress=returnDanglingLifetime',
                 # It has no headers of the system here, and says so for every file.
                 '--suppress=missingIncludeSystem'] + [f for f in files if f.endswith('.c')])
 
@@ -86,7 +90,7 @@ def step_tidy(files, chosen, use_cache):
         if use_cache and os.path.exists(stamp):
             return 0, ''
         began = time.monotonic()
-        code, text = run(['clang-tidy', '-p', '.', '--quiet', source])
+        code, text = run(['clang-tidy', '-p', '.', '--quiet'] + ANALYZER + [source])
         if time.monotonic() - began > 60:
             print(f'lint: clang-tidy took {time.monotonic() - began:.0f} s for {source}', flush=True)
         text = ''.join(line + '\n' for line in text.splitlines()

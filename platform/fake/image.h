@@ -61,8 +61,8 @@ int au_image_set_thread(au_image *image, au_tid tid, au_run_state run, uint64_t 
 /** thread_id_of(kind, value) is `tid`. */
 int au_image_add_id(au_image *image, au_id_kind kind, uint64_t value, au_tid tid);
 
-/** Copies everything; `module->id` is set by the image. `file` (copied) is what module_read serves; NULL: memory. */
-int au_image_add_module(au_image *image, const au_module *module, const void *file, size_t file_len);
+/** Copies everything; `facts->id` is set by the image. `file` (copied) is what module_read serves; NULL: memory. */
+int au_image_add_module(au_image *image, const au_module *facts, const void *file, size_t file_len);
 
 void au_image_set_pointer_bytes(au_image *image, uint32_t bytes);
 void au_image_set_caps(au_image *image, uint64_t caps);

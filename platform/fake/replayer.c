@@ -105,7 +105,8 @@ static au_outcome ord_read(au_proc *proc, au_addr addr, void *buf, size_t len)
     if (!next_is(replayer, AU_LOG_READ, ordered(proc)->number, &content, &mark)) {
         return AU_NOT_KNOWN;
     }
-    if (au__get_number(&content) != addr || au__get_number(&content) != len) {
+    uint64_t asked = au__get_number(&content), length = au__get_number(&content);
+    if (asked != addr || length != len) {
         give_back(replayer, &mark);
         return AU_NOT_KNOWN;
     }
@@ -474,7 +475,9 @@ au_outcome au__get_memory(au__cursor *content, au__pages *pages, au_addr addr, v
 void au__skip_memory(au__cursor *content)
 {
     size_t count;
-    if (au__get_number(content) == AU_OK && au__get_number(content) == 0) {
+    uint64_t outcome = au__get_number(content);
+    uint64_t same = outcome == AU_OK ? au__get_number(content) : 1;
+    if (!same) {
         au__get_bytes(content, &count);
     }
 }

@@ -27,10 +27,9 @@ uint64_t au__linux_now(au_sys *sys)
 uint64_t au__linux_sleep_until(au_sys *sys, uint64_t deadline_ns)
 {
     linux_sys *ls = (linux_sys *)sys;
-    const struct timespec until = {.tv_sec = (time_t)(deadline_ns / 1000000000u > INT32_MAX
-                                                          ? INT32_MAX
-                                                          : deadline_ns / 1000000000u),
-                                   .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    const struct timespec until = {
+        .tv_sec = (time_t)(deadline_ns / 1000000000u > INT32_MAX ? INT32_MAX : deadline_ns / 1000000000u),
+        .tv_nsec = (long)(deadline_ns % 1000000000u)};
     for (;;) {
         uint64_t now = au__linux_now(sys);
         if (__atomic_exchange_n(&ls->wake_word, 0, __ATOMIC_ACQ_REL) != 0 || now >= deadline_ns) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which right is missing. The kernel's rule is ptrace(2), "Ptrace access mode checking": same uids, or CAP_SYS_PTRACE in
- * the target's user namespace; the target dumpable; its capabilities within ours; then Yama
+ * Which right is missing. The kernel's rule is ptrace(2), "Ptrace access mode checking": same uids, or CAP_SYS_PTRACE
+ * in the target's user namespace; the target dumpable; its capabilities within ours; then Yama
  * (Documentation/admin-guide/LSM/Yama.rst). Looked at in this order by what /proc shows to everybody.
  */
 #include <errno.h>
@@ -43,7 +43,8 @@ static int in_container(void)
         (access("/.dockerenv", F_OK) == 0 || access("/run/.containerenv", F_OK) == 0)) {
         return 1;
     }
-    if (au__linux_slurp_root("1/cgroup", text, sizeof text) > 0 || au__linux_slurp_root("self/cgroup", text, sizeof text) > 0) {
+    if (au__linux_slurp_root("1/cgroup", text, sizeof text) > 0 ||
+        au__linux_slurp_root("self/cgroup", text, sizeof text) > 0) {
         static const char *const marks[] = {"docker", "kubepods", "containerd", "libpod", "lxc"};
         for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
             if (strstr(text, marks[i])) {
@@ -79,6 +80,17 @@ static int call_is_allowed(void)
     return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 || (errno != EPERM && errno != EACCES);
 }
 
+/** kernel.yama.ptrace_scope; 0 where there is no Yama. */
+static int ptrace_scope(void)
+{
+    char text[32];
+    if (au__linux_slurp_root("sys/kernel/yama/ptrace_scope", text, sizeof text) <= 0) {
+        return 0;
+    }
+    long scope = strtol(text, NULL, 10);
+    return scope >= 0 && scope <= 3 ? (int)scope : 0;
+}
+
 void au__linux_explain(au_sys *sys, au_pid pid, au_explanation *out)
 {
     (void)sys;
@@ -106,10 +118,8 @@ void au__linux_explain(au_sys *sys, au_pid pid, au_explanation *out)
         return;
     }
     if (traces_all && same_namespace) {
-        char text[32];
-        long scope = au__linux_slurp_root("sys/kernel/yama/ptrace_scope", text, sizeof text) > 0 ? atol(text) : 0;
-        out->scope = (int)scope;
-        out->right = scope >= 3 ? AU_RIGHT_PTRACE_SCOPE : AU_RIGHT_NONE_MISSING;
+        out->scope = ptrace_scope();
+        out->right = out->scope >= 3 ? AU_RIGHT_PTRACE_SCOPE : AU_RIGHT_NONE_MISSING;
         return;
     }
     if (out->in_container && our_uid == 0 && !traces_all) {
@@ -132,13 +142,6 @@ void au__linux_explain(au_sys *sys, au_pid pid, au_explanation *out)
         out->right = AU_RIGHT_NOT_DUMPABLE;
         return;
     }
-    char text[32];
-    if (au__linux_slurp_root("sys/kernel/yama/ptrace_scope", text, sizeof text) > 0) {
-        out->scope = atoi(text);
-        if (out->scope >= 1) {
-            out->right = AU_RIGHT_PTRACE_SCOPE;
-            return;
-        }
-    }
-    out->right = AU_RIGHT_NONE_MISSING;
+    out->scope = ptrace_scope();
+    out->right = out->scope >= 1 ? AU_RIGHT_PTRACE_SCOPE : AU_RIGHT_NONE_MISSING;
 }

@@ -65,19 +65,19 @@ typedef struct linux_known {
 typedef struct linux_proc {
     au_proc proc;
     int pidfd, dir, mem, pagemap;
-    int statm; /* opened at the first `usage` */
+    int statm;   /* opened at the first `usage` */
     int reserve; /* a descriptor to give up for a moment when there are no more */
     unsigned gone : 1;
-    unsigned no_vm_readv : 1; /* the call is not there or not allowed to us: read through `mem` */
+    unsigned no_vm_readv : 1;   /* the call is not there or not allowed to us: read through `mem` */
     unsigned shares_memory : 1; /* with its parent (vfork, before its exec): `mem` does not tell an exec */
-    unsigned foreign_ids : 1; /* it lives in a PID namespace below ours */
+    unsigned foreign_ids : 1;   /* it lives in a PID namespace below ours */
     unsigned ids_known : 1;
     uint32_t generation;
     uint32_t pointer_bytes;
     uint32_t page_bytes;
     uint64_t start_ticks;
-    uint64_t image_stamp;   /* mixed from what an exec changes in `stat` */
-    uint64_t looked_at_ns;  /* when `stat` was compared last */
+    uint64_t image_stamp;  /* mixed from what an exec changes in `stat` */
+    uint64_t looked_at_ns; /* when `stat` was compared last */
 
     linux_module *modules;
     size_t n_modules, cap_modules;
@@ -91,7 +91,7 @@ typedef struct linux_proc {
     linux_known *known; /* open addressing, cap is a power of two */
     size_t known_cap, known_count;
 
-    int64_t pthread_tid_offset; /* in struct pthread; -1 not known yet */
+    int64_t pthread_tid_offset;     /* in struct pthread; -1 not known yet */
     uint64_t pthread_candidates[8]; /* bit i: offset 4*i may be it */
     int candidates_set;
     au_tid *namespaced; /* pairs: as the tracee sees it, as we see it */

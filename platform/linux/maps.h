@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * Inside of the room: the text of /proc/PID/maps (proc(5)). A parser of bytes and nothing else, so that it can be fuzzed.
+ * Inside of the room: the text of /proc/PID/maps (proc(5)). A parser of bytes and nothing else, so that it can be
+ * fuzzed.
  */
 #ifndef AU_PLATFORM_LINUX_MAPS_H
 #define AU_PLATFORM_LINUX_MAPS_H
@@ -13,8 +14,8 @@ typedef struct au__maps_line {
     uint64_t start, end, offset, inode;
     unsigned perms; /**< AU_PERM_* */
     unsigned dev_major, dev_minor;
-    int deleted;       /**< ended in " (deleted)", which has been taken off */
-    const char *path;  /**< NUL-terminated, in the line's own memory; NULL for none */
+    int deleted;      /**< ended in " (deleted)", which has been taken off */
+    const char *path; /**< NUL-terminated, in the line's own memory; NULL for none */
 } au__maps_line;
 
 /**

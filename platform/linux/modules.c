@@ -442,6 +442,31 @@ static void find_main(linux_proc *lp, au_obj *obj)
     main->is_main = 1;
 }
 
+static void show_modules(linux_proc *lp, au_obj *obj, au_module_fn fn, void *baton)
+{
+    for (size_t i = 0; i < lp->n_modules; i++) {
+        const linux_module *module = &lp->modules[i];
+        au_module out = {.id = lp->module_epoch << 32 | (i + 1),
+                         .base = module->base,
+                         .end = module->end,
+                         .bias = module->bias,
+                         .path = module->path,
+                         .deleted = module->deleted,
+                         .is_main = module->is_main,
+                         .bits = module->bits};
+        memory_source from;
+        au_obj_result result;
+        init_from_memory(lp, module, &from, obj, &result);
+        if (result != AU_OBJ_OK ||
+            au_obj_build_id(obj, out.build_id, sizeof out.build_id, &out.build_id_len) != AU_OBJ_OK) {
+            out.build_id_len = 0;
+        }
+        if (fn(baton, &out)) {
+            break;
+        }
+    }
+}
+
 au_error *au__linux_modules(au_proc *proc, au_module_fn fn, void *baton)
 {
     linux_proc *lp = linux_of(proc);
@@ -454,37 +479,18 @@ au_error *au__linux_modules(au_proc *proc, au_module_fn fn, void *baton)
     au_error *error = each_line(lp, collect, &list);
     au_obj *obj = malloc(sizeof *obj);
     list.taken = calloc(list.n ? list.n : 1, 1);
-    if (!error && (list.no_memory || !list.taken || !obj)) {
+    int ready = obj && list.taken && !list.no_memory;
+    if (!error && !ready) {
         error = au_error_memory();
     }
-    for (size_t i = 0; !error && i < list.n; i++) {
+    for (size_t i = 0; ready && !error && i < list.n; i++) {
         if (consider(lp, &list, i, obj) < 0) {
             error = au_error_memory();
         }
     }
-    if (!error) {
+    if (ready && !error) {
         find_main(lp, obj);
-        for (size_t i = 0; i < lp->n_modules; i++) {
-            const linux_module *module = &lp->modules[i];
-            au_module out = {.id = lp->module_epoch << 32 | (i + 1),
-                             .base = module->base,
-                             .end = module->end,
-                             .bias = module->bias,
-                             .path = module->path,
-                             .deleted = module->deleted,
-                             .is_main = module->is_main,
-                             .bits = module->bits};
-            memory_source from;
-            au_obj_result result;
-            init_from_memory(lp, module, &from, obj, &result);
-            if (result != AU_OBJ_OK ||
-                au_obj_build_id(obj, out.build_id, sizeof out.build_id, &out.build_id_len) != AU_OBJ_OK) {
-                out.build_id_len = 0;
-            }
-            if (fn(baton, &out)) {
-                break;
-            }
-        }
+        show_modules(lp, obj, fn, baton);
     }
     free(obj);
     list_deinit(&list);
@@ -528,10 +534,11 @@ au_error *au__linux_module_read(au_proc *proc, uint64_t module_id, uint64_t offs
         uint64_t left = module->end - module->base - offset;
         memory_source from = {lp, module->base};
         if (read_memory(&from, offset, buf, left < len ? (size_t)left : len, &done) != 0) {
-            return au__linux_gone(lp) ? au_error_gone()
-                                      : au_error_create(AU_ERR_IO, EFAULT,
-                                                        "Cannot read the memory of %s at %" PRIx64 " in process %" PRId64,
-                                                        module->path, module->base + offset, proc->pid);
+            return au__linux_gone(lp)
+                       ? au_error_gone()
+                       : au_error_create(AU_ERR_IO, EFAULT,
+                                         "Cannot read the memory of %s at %" PRIx64 " in process %" PRId64,
+                                         module->path, module->base + offset, proc->pid);
         }
     }
     *got = done;

@@ -61,9 +61,8 @@ au_error *au__linux_error(linux_proc *lp, int os_code, const char *what)
         return au_error_gone();
     }
     au_errcode code = os_code == EACCES || os_code == EPERM ? AU_ERR_PERMISSION : AU_ERR_OS;
-    return au_error_cause(
-        au_error_create(code, os_code, "Cannot read the %s of process %" PRId64, what, lp->proc.pid), "%s",
-        strerror(os_code));
+    return au_error_cause(au_error_create(code, os_code, "Cannot read the %s of process %" PRId64, what, lp->proc.pid),
+                          "%s", strerror(os_code));
 }
 
 int au__linux_bind_memory(linux_proc *lp)
@@ -241,8 +240,9 @@ static au_error *denied(au_sys *sys, au_pid pid, int os_code)
                                     "setcap cap_sys_ptrace=ep \"$(command -v austin)\"");
     }
     if (why.right == AU_RIGHT_PTRACE_SCOPE && why.scope >= 3) {
-        return au_error_hint(error, "tracing is switched off until the next boot (kernel.yama.ptrace_scope=3): set it to "
-                                    "1 in /etc/sysctl.d and reboot, then run with sudo");
+        return au_error_hint(error,
+                             "tracing is switched off until the next boot (kernel.yama.ptrace_scope=3): set it to "
+                             "1 in /etc/sysctl.d and reboot, then run with sudo");
     }
     return au_error_hint(error, "run with sudo, or once: sudo setcap cap_sys_ptrace=ep \"$(command -v austin)\"");
 }
@@ -307,8 +307,7 @@ static au_error *bind(au_sys *sys, linux_proc *lp)
     }
     if (lp->pidfd < 0) {
         char text[4096];
-        if (au__linux_slurp(lp, "status", text, sizeof text) > 0 &&
-            au__linux_status_number(text, "Tgid", 0) != pid) {
+        if (au__linux_slurp(lp, "status", text, sizeof text) > 0 && au__linux_status_number(text, "Tgid", 0) != pid) {
             return not_there(pid, EINVAL);
         }
     }

@@ -2,9 +2,9 @@
 /*
  * Memory. process_vm_readv(2) serves up to IOV_MAX segments in array order in one call and says how many bytes came; a
  * count that ends inside a segment, or before one, means that this segment faulted. It is preferred to pread on
- * /proc/PID/mem also for a single read: about as cheap, and mem ignores the protection of pages (FOLL_FORCE), so that the
- * two ways would disagree about what faults. Where the call is missing (ENOSYS: old emulators) or refused by a seccomp
- * filter (EPERM), mem is the way.
+ * /proc/PID/mem also for a single read: about as cheap, and mem ignores the protection of pages (FOLL_FORCE), so that
+ * the two ways would disagree about what faults. Where the call is missing (ENOSYS: old emulators) or refused by a
+ * seccomp filter (EPERM), mem is the way.
  */
 #include <errno.h>
 #include <sys/uio.h>
@@ -140,7 +140,8 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
             continue;
         }
         if (bytes > BATCH_BYTES) { /* a single huge one */
-            pieces[next].outcome = (uint32_t)au__linux_read(proc, pieces[next].addr, pieces[next].buf, pieces[next].len);
+            pieces[next].outcome =
+                (uint32_t)au__linux_read(proc, pieces[next].addr, pieces[next].buf, pieces[next].len);
             ok += pieces[next++].outcome == AU_OK;
             continue;
         }

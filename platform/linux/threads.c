@@ -237,8 +237,8 @@ static au_outcome from_namespaced(linux_proc *lp, int64_t id, au_tid *out)
 
 enum { PTHREAD_WINDOW = 2048 };
 
-/* Where `tid` is in struct pthread: glibc x86_64 2.36 and 2.43 (nptl/descr.h), musl 1.2 x86_64 (pthread_impl.h). Guesses,
- * believed when what is there is a thread of the process. */
+/* Where `tid` is in struct pthread: glibc x86_64 2.36 and 2.43 (nptl/descr.h), musl 1.2 x86_64 (pthread_impl.h).
+ * Guesses, believed when what is there is a thread of the process. */
 static const uint16_t pthread_guesses[] = {0x2d0, 0x30};
 
 static int32_t word_in(const uint8_t *window, size_t offset)

@@ -2,8 +2,8 @@
 /**
  * @file
  * Inside of the room: who has the terminal. We and the launched program are two process groups of one session
- * (setpgid(2), tcsetpgrp(3)); the program's is the foreground one while it runs, so that the keyboard's signals reach it
- * alone; ours is what the shell knows as its job.
+ * (setpgid(2), tcsetpgrp(3)); the program's is the foreground one while it runs, so that the keyboard's signals reach
+ * it alone; ours is what the shell knows as its job.
  */
 #ifndef AU_PLATFORM_POSIX_JOB_H
 #define AU_PLATFORM_POSIX_JOB_H

@@ -25,7 +25,8 @@ void au__posix_after_fork(void);
 /** What we were started with; remembered by the first call, and again by nobody. */
 void au__posix_remember_origin(void);
 
-/** In the child, between fork and exec: limits, signal mask and dispositions as we were started with. Async-signal-safe. */
+/** In the child, between fork and exec: limits, signal mask and dispositions as we were started with.
+ * Async-signal-safe. */
 void au__posix_restore_origin(void);
 
 /** The signals that we handle or ignore for ourselves. Ends with 0. */

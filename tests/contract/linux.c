@@ -126,14 +126,16 @@ START_TEST(many_regions)
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int i = 0; i < MANY; i++) { /* every second page with other rights, so that they do not merge */
-            mmap((void *)(uintptr_t)(MANY_AT + (uint64_t)i * 4096), 4096, i & 1 ? PROT_READ : PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+            void *at = (void *)(uintptr_t)(MANY_AT + (uint64_t)i * 4096);
+            int rights = i & 1 ? PROT_READ : PROT_READ | PROT_WRITE;
+            if (mmap(at, 4096, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at) {
+                _exit(1);
+            }
         }
-        for (;;) {
-            pause();
-        }
+        raise(SIGSTOP);
+        _exit(0);
     }
-    usleep(200000);
+    waitpid(pid, NULL, WUNTRACED);
     au_proc *p = attach(pid);
     int seen = 0;
     ck_assert_ptr_null(p->ops->regions(p, count_region, &seen));

@@ -95,6 +95,13 @@ static void section(writer *w, uint32_t name, uint32_t type, uint64_t addr, uint
     word(w, entsize);
 }
 
+static void text(writer *w, size_t at, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        w->bytes[at + i] = (uint8_t)bytes[i];
+    }
+}
+
 static void entry(writer *w, uint64_t tag, uint64_t value)
 {
     word(w, tag);
@@ -154,7 +161,7 @@ static size_t build(const elf_plan *plan, uint64_t relocation, uint8_t *out)
     put(&w, 4, 4);
     put(&w, 20, 4);
     put(&w, 3, 4);
-    memcpy(out + w.at, "GNU\0", 4);
+    text(&w, w.at, "GNU", 4);
     for (uint8_t i = 0; i < 20; i++) {
         out[w.at + 4 + i] = (uint8_t)(0xa0 + i);
     }
@@ -164,7 +171,7 @@ static size_t build(const elf_plan *plan, uint64_t relocation, uint8_t *out)
     symbol(&w, 23, 0, 0, 0);
     symbol(&w, 1, v + PLAN_RUNTIME, PLAN_RUNTIME_SIZE, 1);
     symbol(&w, 12, v + 0x2300, 8, 1);
-    memcpy(out + AT_STRINGS, strings, sizeof strings);
+    text(&w, AT_STRINGS, strings, sizeof strings);
     w.at = AT_GNU_HASH;
     put(&w, 1, 4);
     put(&w, 2, 4);
@@ -200,7 +207,7 @@ static size_t build(const elf_plan *plan, uint64_t relocation, uint8_t *out)
 
     if (plan->sections) {
         int tables = plan->dynsym_sections;
-        memcpy(out + AT_NAMES, names, sizeof names);
+        text(&w, AT_NAMES, names, sizeof names);
         w.at = AT_SECTIONS;
         section(&w, 0, 0, 0, 0, 0, 0, 0);
         section(&w, 1, 1, v + PLAN_RUNTIME, PLAN_RUNTIME - PLAN_FILE_SHIFT, PLAN_RUNTIME_SIZE, 0, 0);

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stacks of threads that stand still, frame by frame, against what the interpreter itself says of them."""
+
+import harness
+from harness import need, shown, test
+
+
+def wanted_stack(frames):
+    return [tuple([harness.escaped(frame[0]), harness.escaped(frame[1])] + frame[2:]) for frame in frames]
+
+
+def same_frame(seen, wanted):
+    return (
+        seen[2:] == tuple(wanted[2:])
+        and harness.same_name(seen[0], wanted[0])
+        and harness.same_name(seen[1], wanted[1])
+    )
+
+
+def compare(stream, stacks, most_missing=0):
+    """Every sample of every known thread is whole and equal to the truth; every thread is there."""
+    right = {}
+    for sample in stream.samples:
+        wanted = stacks.get(sample.thread)
+        if wanted is None:
+            continue
+        key = (sample.thread, sample.frames)
+        if key not in right:
+            need(
+                harness.is_whole(sample),
+                "thread %s stands still, but a sample of it is %s",
+                sample.thread,
+                shown(sample.frames),
+            )
+            need(
+                len(sample.frames) == len(wanted),
+                "thread %s: %d frames instead of %d: %s",
+                sample.thread,
+                len(sample.frames),
+                len(wanted),
+                shown([frame[1][:30] for frame in sample.frames]),
+            )
+            for level, (got, want) in enumerate(zip(sample.frames, wanted)):
+                need(
+                    same_frame(got, want),
+                    "thread %s, frame %d: %s instead of %s",
+                    sample.thread,
+                    level,
+                    shown(got, 400),
+                    shown(want, 400),
+                )
+            right[key] = 0
+        right[key] += 1
+    missing = [name for name in stacks if name not in {key[0] for key in right}]
+    need(len(missing) <= most_missing, "no sample of %d of %d threads: %s", len(missing), len(stacks), missing[:5])
+    return right
+
+
+def parked(box, seconds=1, interval="2ms", **options):
+    target = box.start("parked.py", **options)
+    run = box.attach(target.pid, "-i", interval, seconds=seconds, timeout=seconds + 30)
+    need(target.alive(), "the target ended when the profiler was done with it")
+    stream = box.stream(run)
+    right = compare(stream, target.facts["stacks"])
+    target.word()
+    need(target.wait(60) == 0, "the target failed: %s", target.errors())
+    return stream, right
+
+
+@test("every")
+def test_one_thread(box):
+    stream, _ = parked(box, threads=1, depth=10)
+    need({sample.thread for sample in stream.samples} == {"park-0", "MainThread"}, "other threads than the two")
+
+
+@test("every")
+def test_eight_threads(box):
+    parked(box, threads=8, depth=12)
+
+
+@test("each", timeout=120, tier="quick")
+def test_thousand_threads(box):
+    stream, _ = parked(box, threads=1000, depth=10, interval="100ms", seconds=2)
+    need(len({sample.thread for sample in stream.samples}) == 1001, "not 1,001 threads")
+
+
+@test("every", tier="ci")
+def test_depth_400(box):
+    parked(box, threads=2, depth=400)
+
+
+@test("each", timeout=90)
+def test_depth_10000(box):
+    parked(box, threads=1, depth=10_000, interval="50ms")
+
+
+@test("every")
+def test_generator_chain(box):
+    stream, _ = parked(box, threads=2, depth=50, same=1, chain=1)
+    depth = max(sum(frame[1] == "chained" for frame in sample.frames) for sample in stream.samples)
+    need(depth == 50, "a `yield from` chain of 50 has depth %d", depth)
+
+
+@test("every")
+def test_coroutine_chain(box):
+    parked(box, threads=2, depth=50, same=1, chain=2)
+
+
+@test("every")
+def test_names_of_every_kind(box):
+    target = box.start("names.py")
+    stream = box.stream(box.attach(target.pid, "-i", "5ms"))
+    compare(stream, target.facts["stacks"])
+
+
+@test("each")
+def test_empty_name(box):
+    """austin-python knows no key 0, which stands for the empty string: it is left out here if it cannot read that."""
+    target = box.start("names.py", empty=1)
+    box.config["mojo2austin"] = None
+    compare(box.stream(box.attach(target.pid, "-i", "5ms")), target.facts["stacks"])
+
+
+@test("every", timeout=90)
+def test_line_table_over_64k(box):
+    target = box.start("linetable.py", seconds=3.0 if not box.long else 20.0)
+    lines = target.facts["lines"]
+    need(
+        target.facts["table"] > 65536 or box.interp.minor < 11,
+        "the line table has only %d bytes",
+        target.facts["table"],
+    )
+    run = box.attach(target.pid, "-i", "200us", seconds=2 if not box.long else 15)
+    stream = box.stream(run)
+    # the parked thread may be sampled between two looks at its lock only as parked
+    compare(stream, target.facts["stacks"])
+    seen = set()
+    for sample in stream.samples:
+        for frame in sample.frames:
+            if frame[1] == "long":
+                need(frame[0] == "generated-lines.py" and 1 <= frame[2] <= lines + 6, "no such line: %s", frame)
+                seen.add(frame[2])
+    # a busy machine lets the program stand for many samples at one line, but all parts of it must turn up
+    tenths = {10 * (line - 1) // (lines + 6) for line in seen}
+    need(len(seen) > 100 and len(tenths) == 10, "%d lines, in the tenths %s", len(seen), sorted(tenths))
+    box.note("%d of %d lines seen", len(seen), lines)
+
+
+@test("every")
+def test_launch(box):
+    run = box.launch("steady.py", "-i", "1ms", seconds=0.8, busy=1)
+    stream = box.stream(run)
+    metadata = dict(stream.metadata)
+    need(
+        metadata["python"] == box.interp.text or metadata["python"].endswith(".?"),
+        "python is %s, not %s",
+        metadata["python"],
+        box.interp.text,
+    )
+    need(metadata["mode"] == "wall" and metadata["interval"] == "1000", "metadata: %s", metadata)
+    stacks = [[frame[1] for frame in sample.frames] for sample in stream.samples]
+    hot = sum(stack[-2:] == ["outer", "inner"] for stack in stacks)
+    need(hot > 100 and hot > 0.5 * len(stacks), "only %d of %d samples are in the hot function", hot, len(stacks))
+    need(
+        all(sample.pid == run.ready["pid"] and sample.thread == "MainThread" for sample in stream.samples),
+        "other processes or threads: %s",
+        {(sample.pid, sample.thread) for sample in stream.samples},
+    )
+    need({sample.iid for sample in stream.samples} == {0}, "other interpreters than the main one")
+
+
+@test("every")
+def test_sub_interpreters(box):
+    run = box.launch("subinterpreters.py", "-i", "5ms", count=2, seconds=1.5)
+    stream = box.stream(run)
+    for made in run.done["made"]:
+        # a state without frames is nobody's stack: the interpreter is being made, or has done its work
+        mine = [sample for sample in stream.samples if sample.iid == made["id"] and sample.frames]
+        need(mine, "no sample of interpreter %d; there are %s", made["id"], {s.iid for s in stream.samples})
+        inner = [sample for sample in mine if [frame[1] for frame in sample.frames][-2:] == made["frames"]]
+        need(
+            len(inner) > 0.7 * len(mine),
+            "interpreter %d: %d of %d samples in its function: %s",
+            made["id"],
+            len(inner),
+            len(mine),
+            shown(mine[-1].frames),
+        )
+        foreign = [sample for sample in inner if any(frame[1] == "runs_sub" for frame in sample.frames)]
+        need(not foreign, "frames of the main interpreter in interpreter %d", made["id"])
+        # 3.12 and before keep the ids of the thread that created the interpreter
+        if box.interp.minor >= 13:
+            names = {sample.thread for sample in inner}
+            need(names == {made["thread"]}, "interpreter %d runs in %s, not in %s", made["id"], names, made["thread"])
+        caller = [
+            sample
+            for sample in stream.samples
+            if sample.iid == 0
+            and sample.thread == made["thread"]
+            and any(frame[1] == "runs_sub" for frame in sample.frames)
+        ]
+        need(caller, "the main interpreter's own sample of thread %s is missing", made["thread"])

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Samples of moving programs against what can be and what the program's own clock says.
+
+Full lengths (nightly): 10^6 samples of call graphs, 200,000 of shares. The other tiers take a tenth: there the bound on
+impossible edges is the one that a rate of 20 a million keeps in 98 of 100 runs, and shares may be 2 points off.
+"""
+
+import math
+import re
+
+import harness
+from harness import need, test
+
+
+class Window:
+    """Time by function, between the first and the last sample in which the measured part runs."""
+
+    def __init__(self, names, inside="drive"):
+        self.names, self.inside = names, inside
+        self.time, self.count, self.all_time, self.all_count, self.torn = (
+            dict.fromkeys(names, 0),
+            dict.fromkeys(names, 0),
+            0,
+            0,
+            0,
+        )
+        self.truth, self.elapsed = dict.fromkeys(names, 0), 0
+
+    def begin(self, run):
+        self.pending = None
+        self.elapsed += run.done["elapsed"]
+        for name in self.names:
+            self.truth[name] += run.done["spent"][name]
+
+    def __call__(self, sample):
+        if sample.thread != "MainThread":
+            return
+        scopes = {frame[1] for frame in sample.frames}
+        if self.inside not in scopes and not any(name in scopes for name in self.names):
+            if self.pending is not None:
+                self.pending.append(sample.time)
+            return
+        if self.pending is None:
+            self.pending = []  # what comes before belongs to the start of the program
+        # samples between two of the measured part that are not in it are its loss
+        self.all_time += sum(self.pending) + sample.time
+        self.all_count += len(self.pending) + 1
+        self.pending.clear()
+        self.torn += not harness.is_whole(sample)
+        for name in self.names:
+            if name in scopes:
+                self.time[name] += sample.time
+                self.count[name] += 1
+
+    def compare(self, points, box, what):
+        rows, worst = [], 0
+        for name in self.names:
+            truth = 100 * self.truth[name] / self.elapsed
+            seen = 100 * self.time[name] / max(1, self.all_time)
+            rows.append(
+                "%s %.2f (by count %.2f) of %.2f" % (name, seen, 100 * self.count[name] / max(1, self.all_count), truth)
+            )
+            worst = max(worst, abs(seen - truth))
+        text = "%s: %s; %d samples, %d of them not whole" % (what, ", ".join(rows), self.all_count, self.torn)
+        box.note("%s", text)
+        need(worst <= points, "%s: %.2f points off, %s allowed", text, worst, points)
+
+
+def call_graph(box, leaf, rate, torn):
+    wanted = {"quick": 20_000, "ci": 100_000, "nightly": 1_000_000}[box.config["tier"]]
+    graph = None
+
+    class Visit:
+        def begin(self, run):
+            nonlocal graph
+            fresh = harness.Graph(run.ready)
+            if graph is None:
+                graph = fresh
+
+        def __call__(self, sample):
+            graph(sample)
+
+    box.collect("callgraph.py", wanted, Visit(), "-i", "0", leaf=leaf, seconds=wanted / 100_000 + 0.2)
+    box.note("leaf %d ns: %s", leaf, graph.text())
+    mean = rate * graph.samples / 1e6
+    allowed = mean if graph.samples >= 1_000_000 else math.ceil(mean + 2 * math.sqrt(mean))
+    need(graph.impossible <= allowed, "%s; %g allowed", graph.text(), allowed)
+    need(graph.torn <= torn * graph.samples, "%s; %g %% torn allowed", graph.text(), 100 * torn)
+    need(graph.truncated <= torn * graph.samples, "%s; too many without their root", graph.text())
+
+
+@test("each", alone=True, timeout=120)
+def test_no_impossible_edge(box):
+    call_graph(box, 2000, 0, 0.01)
+
+
+@test("each", alone=True, timeout=120)
+def test_hardly_an_impossible_edge_with_empty_leaves(box):
+    call_graph(box, 0, 20, 0.10)
+
+
+@test("each", alone=True, timeout=120)
+def test_halves(box):
+    """Throwing away what moves does not pass."""
+    window = Window(["few", "many"])
+    wanted = {"quick": 50_000, "ci": 100_000, "nightly": 1_000_000}[box.config["tier"]]
+    runs = box.collect("halves.py", wanted, window, "-i", "0", seconds=wanted / 100_000 + 1)
+    calls = {name: sum(run.done["calls"][name] for run in runs) for name in ("few", "many")}
+    need(7 < calls["many"] / calls["few"] < 14, "the target's halves make %s calls", calls)
+    window.compare(1.0, box, "halves, inclusive")
+
+
+@test("each", alone=True, timeout=90)
+def test_shares(box):
+    window = Window(["sixty", "twentyfive", "ten", "five"])
+    wanted = 200_000 if box.long else 20_000
+    box.collect("shares.py", wanted, window, "-i", "0", seconds=3.0 if box.long else 1.0)
+    window.compare(1.0 if box.long else 2.0, box, "shares")
+
+
+def lockstep(box, interval, factor, nap):
+    runs = 5 if box.long else 1
+    for number in range(runs):
+        window = Window(["tick", "tock"])
+        box.collect(
+            "lockstep.py",
+            10_000,
+            window,
+            "-i",
+            "%dus" % interval,
+            phase_us=int(interval * factor),
+            nap=nap,
+            seconds=10_000 * interval * 1.1e-6 + (1.0 if interval < 1000 else 0.0),
+        )
+        window.compare(3.0, box, "phases of %g intervals of %d us, run %d" % (factor, interval, number + 1))
+
+
+@test("each", tier="ci", timeout=60)
+def test_lockstep_1ms_half(box):
+    lockstep(box, 1000, 0.5, 1)
+
+
+@test("each", tier="ci", timeout=60)
+def test_lockstep_1ms_one(box):
+    lockstep(box, 1000, 1, 1)
+
+
+@test("each", tier="ci", timeout=60)
+def test_lockstep_1ms_two(box):
+    lockstep(box, 1000, 2, 1)
+
+
+@test("each", tier="ci", alone=True, timeout=60)
+def test_lockstep_100us(box):
+    for factor in (0.5, 1, 2):
+        lockstep(box, 100, factor, 0)
+
+
+@test("one", alone=True, timeout=60)
+def test_lockstep_quick(box):
+    lockstep(box, 100, 1, 0)
+
+
+def generators(box, kind, minimum):
+    graph = None
+    deepest = 0
+
+    class Visit:
+        def begin(self, run):
+            nonlocal graph
+            graph = graph or harness.Graph(run.ready)
+
+        def __call__(self, sample):
+            nonlocal deepest
+            graph(sample)
+            if kind == "deep" and harness.is_whole(sample):
+                deepest = max(deepest, sum(frame[1] == "chain" for frame in sample.frames))
+
+    wanted = {"quick": 10_000, "ci": 50_000, "nightly": 1_000_000}[box.config["tier"]]
+    box.collect("generators.py", wanted, Visit(), "-i", "0", kind=kind, seconds=wanted / 50_000 + 0.3)
+    box.note("%s: %s", kind, graph.text())
+    # frames outside the stack chunks move too: as with empty leaves
+    allowed = math.ceil(20 * graph.samples / 1e6 + 2 * math.sqrt(20 * graph.samples / 1e6))
+    need(graph.impossible <= allowed, "%s; %d allowed", graph.text(), allowed)
+    need(graph.torn <= 0.10 * graph.samples, "%s: more than 10 %% torn", graph.text())
+    if kind == "deep":
+        need(deepest == 50, "a chain of 50 generators was seen %d deep", deepest)
+
+
+@test("each", alone=True, timeout=90)
+def test_generators_under_their_consumer(box):
+    generators(box, "gen", 0.3)
+
+
+@test("each", tier="ci", alone=True, timeout=90)
+def test_coroutines_under_their_consumer(box):
+    generators(box, "async", 0.3)
+
+
+@test("each", tier="ci", alone=True, timeout=90)
+def test_deep_generators(box):
+    generators(box, "deep", 0.3)
+
+
+CHURN = re.compile(r"fn_(\d{8})$")
+
+
+def churn(box, compiled):
+    """Equal-sized code of other names without end: no (function, file, line) that never existed."""
+    bad, seen, torn = [], 0, 0
+    offsets = ()
+
+    class Visit:
+        def begin(self, run):
+            nonlocal offsets
+            offsets = set(run.ready["offsets"]) | {0}
+
+        def __call__(self, sample):
+            nonlocal seen, torn
+            torn += not harness.is_whole(sample)
+            for file, scope, line, *_ in sample.frames:
+                match = CHURN.match(scope)
+                if match:
+                    seen += 1
+                    number = int(match.group(1))
+                    if file != "file_%08d.py" % (number * 7919 % 10**8) or line - 1 - number % 1000 not in offsets:
+                        bad.append((file, scope, line))
+                elif file.startswith("file_") and scope not in ("<module>",):
+                    bad.append((file, scope, line))
+
+    wanted = {"quick": 20_000, "ci": 100_000, "nightly": 1_000_000}[box.config["tier"]]
+    runs = box.collect("churn.py", wanted, Visit(), "-i", "0", compile=compiled, seconds=wanted / 50_000 + 0.3)
+    made = sum(run.done["made"] for run in runs)
+    samples = sum(run.stream.sample_count for run in runs)
+    box.note("%d samples, %d of them of %d short-lived functions, %d not whole", samples, seen, made, torn)
+    need(not bad, "%d triples that never existed in %d: %s", len(bad), seen, bad[:5])
+    need(seen > 0.02 * samples, "only %d of %d samples show the short-lived functions", seen, samples)
+
+
+@test("each", alone=True, timeout=120)
+def test_code_churn(box):
+    churn(box, 0)
+
+
+@test("each", tier="ci", alone=True, timeout=120, without=())
+def test_code_churn_compiled(box):
+    churn(box, 1)
