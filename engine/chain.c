@@ -13,11 +13,11 @@
 #include "engine/stack.h"
 
 enum {
-    CHUNK_HEADER = 24,       /* previous, size, top */
+    CHUNK_HEADER = 24, /* previous, size, top */
     CHUNK_SIZE_MAX = 1 << 30,
     CHUNKS_MAX = 1 << 20,
-    FRAMES_MAX = 1 << 24,    /* a bound for a walk that reads as it goes: no stack is that deep */
-    SLACK = 512              /* asked for beyond the top of the last look: the next calls */
+    FRAMES_MAX = 1 << 24, /* a bound for a walk that reads as it goes: no stack is that deep */
+    SLACK = 512           /* asked for beyond the top of the last look: the next calls */
 };
 
 static const au_raw_frame nothing;
@@ -27,7 +27,8 @@ static const uint8_t *in_chunk(au_engine *e, const au_chunk *c, au_addr addr, in
 {
     const au_piece *p = &e->scratch.pieces[c->piece[look]];
     uint64_t at = addr - c->addr;
-    return p->outcome == AU_OK && at + e->remote.layout.frame_localsplus <= p->len ? (const uint8_t *)p->buf + at : NULL;
+    return p->outcome == AU_OK && at + e->remote.layout.frame_localsplus <= p->len ? (const uint8_t *)p->buf + at
+                                                                                   : NULL;
 }
 
 static int covers(const au_chunk *c, au_addr addr)
@@ -163,6 +164,9 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
     uint8_t single[512];
     int innermost = 1;
     int last_skipped = 0;
+    au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
+    size_t steps = 0;
+    size_t power = 1;
     s->raw_count[look] = 0;
     for (size_t i = 0; i < rec->chunk_count; i++) {
         bound += rec->chunks[i].len / l->frame_localsplus + 1;
@@ -219,6 +223,14 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
             return AU_CHAIN_ROOT;
         }
         addr = previous;
+        if (addr == seen) {
+            return AU_CHAIN_BROKEN;
+        }
+        if (++steps == power) {
+            seen = addr;
+            power *= 2;
+            steps = 0;
+        }
     }
     return AU_CHAIN_BROKEN;
 }

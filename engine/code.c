@@ -83,8 +83,8 @@ void au__codes_reset(au_codes *codes, const au_layout *layout)
         }
     }
     codes->code_type = 0;
-    uint32_t fields[] = {layout->code_filename,    layout->code_name,    layout->code_qualname,
-                         layout->code_linetable,   layout->code_version, layout->code_firstlineno};
+    uint32_t fields[] = {layout->code_filename,  layout->code_name,    layout->code_qualname,
+                         layout->code_linetable, layout->code_version, layout->code_firstlineno};
     codes->head_from = UINT32_MAX;
     codes->head_to = 0;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {

@@ -10,11 +10,11 @@
 #define MS UINT64_C(1000000)
 
 enum {
-    POLL_MS = 10,          /* how often the app and the process' state are asked */
-    FULL_LIST_MS = 10,     /* how often the lists are walked whole */
+    POLL_MS = 10,      /* how often the app and the process' state are asked */
+    FULL_LIST_MS = 10, /* how often the lists are walked whole */
     NAMES_MS = 1,
     WINDOW_CAP = 4096,
-    LOST_MS = 200          /* failing that long without a word from the system: look for the interpreter again */
+    LOST_MS = 200 /* failing that long without a word from the system: look for the interpreter again */
 };
 
 au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sink *sink, au_engine **out)
@@ -220,8 +220,7 @@ static int is_active(au_engine *e, const au_thread_rec *rec)
     }
     au_addr current;
     return l->runtime_tstate_current != AU_ABSENT &&
-           au__read_u64(&e->remote, e->runtime + l->runtime_tstate_current, &current) == AU_OK &&
-           current == rec->addr;
+           au__read_u64(&e->remote, e->runtime + l->runtime_tstate_current, &current) == AU_OK && current == rec->addr;
 }
 
 /* In CPU mode, is this the thread state to write? If none of those that share a thread is active, the newest. */
@@ -492,8 +491,7 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
                 *how = AU_RAN_TARGET_GONE;
                 return NULL;
             }
-            if (status.generation != e->generation ||
-                (r.failing_since && end - r.failing_since > LOST_MS * MS)) {
+            if (status.generation != e->generation || (r.failing_since && end - r.failing_since > LOST_MS * MS)) {
                 int gone;
                 au_error *error = again(e, &gone);
                 if (error || gone) {

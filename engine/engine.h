@@ -35,7 +35,8 @@ typedef struct au_location {
 } au_location;
 
 enum {
-    AU_SAMPLE_SAME = 1u << 0,     /**< the frames are those of the previous sample that the sink took of this thread state */
+    AU_SAMPLE_SAME =
+        1u << 0, /**< the frames are those of the previous sample that the sink took of this thread state */
     AU_SAMPLE_TORN = 1u << 1,     /**< moved while it was read: frames two looks agree on, ended by `<torn>` */
     AU_SAMPLE_TRUNCATED = 1u << 2 /**< could not be followed to its root: begins with `<truncated>` */
 };
@@ -43,11 +44,11 @@ enum {
 /** One thread at one moment. Everything lives during the call of the sink only, locations as said above. */
 typedef struct au_sample {
     au_pid pid;
-    int64_t iid;        /**< interpreter id; 0 = main */
-    const char *thread; /**< name, or the OS thread id in lower-case hexadecimal */
-    uint64_t state_id;  /**< names the thread state; never used again for another one in this engine's life */
-    unsigned flags;     /**< AU_SAMPLE_* */
-    uint64_t time_us;   /**< since the pass before */
+    int64_t iid;                /**< interpreter id; 0 = main */
+    const char *thread;         /**< name, or the OS thread id in lower-case hexadecimal */
+    uint64_t state_id;          /**< names the thread state; never used again for another one in this engine's life */
+    unsigned flags;             /**< AU_SAMPLE_* */
+    uint64_t time_us;           /**< since the pass before */
     au_location *const *frames; /**< outermost first */
     size_t frame_count;
 } au_sample;
@@ -61,12 +62,12 @@ typedef struct au_sink {
 
 typedef struct au_engine_options {
     au_mode mode;
-    uint64_t interval_us;  /**< 0: flat out */
-    uint64_t timeout_ms;   /**< how long to look for an interpreter */
-    uint64_t exposure_ns;  /**< end by itself after that long; 0 = no limit */
-    uint32_t read_cap;     /**< upper bound in bytes of a read-ahead window; 0 = 4096 */
-    uint64_t random_seed;  /**< of the gaps; 0 = from the clock */
-    uint64_t max_passes;   /**< tests and benchmarks: end after so many; 0 = no limit */
+    uint64_t interval_us; /**< 0: flat out */
+    uint64_t timeout_ms;  /**< how long to look for an interpreter */
+    uint64_t exposure_ns; /**< end by itself after that long; 0 = no limit */
+    uint32_t read_cap;    /**< upper bound in bytes of a read-ahead window; 0 = 4096 */
+    uint64_t random_seed; /**< of the gaps; 0 = from the clock */
+    uint64_t max_passes;  /**< tests and benchmarks: end after so many; 0 = no limit */
 } au_engine_options;
 
 /** What was found out about the tracee's Python. */
@@ -74,11 +75,11 @@ typedef struct au_python {
     unsigned major, minor, micro;
     int release_level; /**< 0xA alpha, 0xB beta, 0xC candidate, 0xF final */
     int serial;
-    int micro_known;   /**< 0: only major and minor are sure */
+    int micro_known; /**< 0: only major and minor are sure */
     int free_threaded;
     int bits;
     const char *other_runtime; /**< label of a second initialised runtime that is not sampled; NULL */
-    const char *image; /**< label of the image the runtime is in */
+    const char *image;         /**< label of the image the runtime is in */
 } au_python;
 
 /** Counted by cause; a sample with two causes counts in both and once in `errors`. */
@@ -86,13 +87,13 @@ typedef struct au_stats {
     uint64_t start_ns, last_ns; /**< start of sampling, start of the last pass */
     uint64_t duration_us;       /**< what the times of the passes add up to */
     uint64_t passes;
-    uint64_t late;              /**< passes that were not done when the next one was due */
+    uint64_t late; /**< passes that were not done when the next one was due */
     uint64_t pass_min_us, pass_max_us, pass_sum_us;
-    uint64_t samples;           /**< given to the sink */
-    uint64_t errors;            /**< samples torn, truncated or without a readable stack */
+    uint64_t samples; /**< given to the sink */
+    uint64_t errors;  /**< samples torn, truncated or without a readable stack */
     uint64_t torn, truncated, unreadable;
-    uint64_t retries;           /**< reads repeated because something moved */
-    uint64_t list_torn;         /**< thread or interpreter list that moved while it was read */
+    uint64_t retries;   /**< reads repeated because something moved */
+    uint64_t list_torn; /**< thread or interpreter list that moved while it was read */
     uint64_t threads_seen, interpreters_seen;
     uint64_t code_hits, code_misses, code_evictions;
     uint64_t arena_growths;

@@ -208,9 +208,9 @@ static void scan_memory(search *s)
 
 typedef enum verdict {
     IS_RUNTIME,
-    NOT_YET,      /* a runtime, but nothing runs in it */
-    UNSUPPORTED,  /* a Python that we do not know */
-    NOT_TRUSTED   /* looks like one and fails the checks */
+    NOT_YET,     /* a runtime, but nothing runs in it */
+    UNSUPPORTED, /* a Python that we do not know */
+    NOT_TRUSTED  /* looks like one and fails the checks */
 } verdict;
 
 /* Reads sys.hexversion of an interpreter. */
@@ -367,10 +367,10 @@ static au_error *no_python(const search *s, verdict worst, const candidate *whic
     long long pid = (long long)s->proc->pid;
     unsigned minor = (unsigned)(hexversion >> 16 & 0xff);
     if (s->bits32) {
-        return au_error_hint(
-            au_error_create(AU_ERR_PYTHON, 0, "Process %lld is a 32-bit program, and only 64-bit Pythons are supported",
-                            pid),
-            "run the program with a 64-bit Python");
+        return au_error_hint(au_error_create(AU_ERR_PYTHON, 0,
+                                             "Process %lld is a 32-bit program, and only 64-bit Pythons are supported",
+                                             pid),
+                             "run the program with a 64-bit Python");
     }
     switch (worst) {
     case UNSUPPORTED:

@@ -57,9 +57,9 @@ au_outcome au__read_u32(const au_remote *r, au_addr addr, uint32_t *out);
 /** A string object's facts and where its characters are. */
 typedef struct au_str {
     au_addr addr, data;
-    uint64_t length; /* characters */
+    uint64_t length;    /* characters */
     uint32_t length_at; /* where the object says so */
-    unsigned width;  /* bytes each */
+    unsigned width;     /* bytes each */
 } au_str;
 
 /**
@@ -75,7 +75,10 @@ size_t au__str_head_least(const au_layout *layout);
 /** Reads a str object and appends its text as UTF-8 (text.h). */
 au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out);
 
-/** A non-negative int object below 2^60. */
+/** The value of a copied int object (header and two digits), if it is not negative and below 2^60. */
+au_outcome au__int_value(const au_layout *layout, const uint8_t *copy, uint64_t *out);
+
+/** A non-negative int object. */
 au_outcome au__read_int(const au_remote *r, au_addr addr, uint64_t *out);
 
 typedef enum au_next { AU_NEXT_STOP = 0, AU_NEXT_GO = 1 } au_next;
@@ -98,36 +101,36 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
 /* ---- code objects (code.c) ----------------------------------------------------------------------------------- */
 
 typedef struct au_code {
-    struct au_code *next;      /* in the hash chain */
+    struct au_code *next; /* in the hash chain */
     au_addr addr;
-    uint64_t epoch;            /* valid while the interpreter's code generation is this; 0: never */
-    uint64_t born_batch;       /* entered after the looks of this batch */
-    uint64_t valid_batch;      /* proven in this batch */
-    uint64_t shown_batch;      /* last batch in which a stack held it */
-    uint32_t pins;             /* references from stacks and check lists */
-    uint32_t used;             /* clock bit of the eviction */
-    int orphan;                /* no longer in the table; freed with its last pin */
-    int shim;                  /* the cleanup frame of a class call: never shown */
-    int by_content;            /* no version number: its names and table are compared */
+    uint64_t epoch;       /* valid while the interpreter's code generation is this; 0: never */
+    uint64_t born_batch;  /* entered after the looks of this batch */
+    uint64_t valid_batch; /* proven in this batch */
+    uint64_t shown_batch; /* last batch in which a stack held it */
+    uint32_t pins;        /* references from stacks and check lists */
+    uint32_t used;        /* clock bit of the eviction */
+    int orphan;           /* no longer in the table; freed with its last pin */
+    int shim;             /* the cleanup frame of a class call: never shown */
+    int by_content;       /* no version number: its names and table are compared */
     int32_t firstlineno;
     int32_t firsttraceable;
-    uint32_t frame_bytes;      /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
-    uint32_t units;            /* length of the bytecode in code units */
-    au_addr start;             /* of the bytecode in the code object (3.11+), or in its bytes object (3.10) */
-    au_addr tlbc_start;        /* free-threaded 3.14+: last per-thread copy that was seen */
+    uint32_t frame_bytes; /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
+    uint32_t units;       /* length of the bytecode in code units */
+    au_addr start;        /* of the bytecode in the code object (3.11+), or in its bytes object (3.10) */
+    au_addr tlbc_start;   /* free-threaded 3.14+: last per-thread copy that was seen */
     int32_t tlbc_index;
-    uint8_t *head;             /* the fields that are compared: layout's window, copied */
+    uint8_t *head; /* the fields that are compared: layout's window, copied */
     au_str scope_str, file_str;
     uint8_t *scope_raw, *file_raw; /* characters as in the tracee */
     uint32_t scope_bytes, file_bytes;
-    uint8_t *table;            /* co_linetable */
+    uint8_t *table; /* co_linetable */
     uint32_t table_bytes;
     au_addr table_addr;
-    char *file, *scope;        /* UTF-8 */
-    size_t bytes;              /* memory held, for the bound */
-    au_location **locations;   /* distinct positions */
+    char *file, *scope;      /* UTF-8 */
+    size_t bytes;            /* memory held, for the bound */
+    au_location **locations; /* distinct positions */
     uint32_t location_count, location_cap;
-    uint32_t *slot_unit;       /* open addressing: code unit + 1 -> index into locations */
+    uint32_t *slot_unit; /* open addressing: code unit + 1 -> index into locations */
     uint32_t *slot_location;
     uint32_t slot_count, slot_cap;
 } au_code;
@@ -135,10 +138,10 @@ typedef struct au_code {
 typedef struct au_codes {
     au_code **buckets;
     size_t bucket_count, count;
-    size_t hand;               /* of the clock */
+    size_t hand; /* of the clock */
     size_t bytes;
     size_t max_count, max_bytes;
-    au_addr code_type;         /* address of PyCode_Type once it was seen */
+    au_addr code_type;           /* address of PyCode_Type once it was seen */
     uint32_t head_from, head_to; /* window of the code object that is compared */
     au_buf scratch, text;
     au_stats *stats;
@@ -175,7 +178,7 @@ typedef struct au_frame {
 typedef struct au_stack {
     au_frame *frames; /* outermost first */
     size_t count, cap;
-    unsigned flags;   /* AU_SAMPLE_TORN, AU_SAMPLE_TRUNCATED */
+    unsigned flags; /* AU_SAMPLE_TORN, AU_SAMPLE_TRUNCATED */
 } au_stack;
 
 /** A frame as it was read, innermost first. */
@@ -190,8 +193,8 @@ typedef struct au_raw_frame {
 
 typedef struct au_chunk {
     au_addr addr;
-    uint32_t len;   /* bytes worth reading */
-    uint32_t size;  /* whole chunk */
+    uint32_t len;  /* bytes worth reading */
+    uint32_t size; /* whole chunk */
     uint32_t piece[2];
 } au_chunk;
 
@@ -214,18 +217,18 @@ typedef struct au_check {
 typedef struct au_thread_rec {
     au_addr addr, interp;
     int64_t iid;
-    uint64_t state_id;      /* ours, never used again */
-    uint64_t ident;         /* pthread_t */
-    uint64_t native;        /* id in its own namespace; 0 if not told */
-    au_tid tid;             /* as we see it; 0 if not known */
+    uint64_t state_id; /* ours, never used again */
+    uint64_t ident;    /* pthread_t */
+    uint64_t native;   /* id in its own namespace; 0 if not told */
+    au_tid tid;        /* as we see it; 0 if not known */
     int is_main;
-    uint32_t seen;          /* stamp of the list walk */
+    uint32_t seen; /* stamp of the list walk */
     uint32_t tid_tries;
     uint64_t tid_due_ns;
     /* run state */
     au_thread_state state;
-    int proven_asleep;      /* asleep at state.switches, and the stack was read after that */
-    int shares_tid;         /* another thread state has the same OS thread */
+    int proven_asleep; /* asleep at state.switches, and the stack was read after that */
+    int shares_tid;    /* another thread state has the same OS thread */
     /* predictions: where its stack was */
     au_chunk *chunks;
     size_t chunk_count, chunk_cap;
@@ -236,9 +239,9 @@ typedef struct au_thread_rec {
     size_t check_count, check_cap;
     /* last accepted stack, and what of it the sink has taken */
     au_stack stack;
-    int stack_taken;        /* the sink's previous sample of this thread state had exactly this stack */
+    int stack_taken; /* the sink's previous sample of this thread state had exactly this stack */
     /* name */
-    char *name;             /* UTF-8, owned; NULL: not resolved, `hex` counts */
+    char *name; /* UTF-8, owned; NULL: not resolved, `hex` counts */
     char hex[20];
     uint64_t name_due_ns;
     uint32_t name_tries;
@@ -249,11 +252,11 @@ typedef struct au_interp_rec {
     au_addr addr;
     int64_t id;
     au_addr threads_head;
-    uint64_t epoch;         /* code generation last seen; 0 if there is none */
+    uint64_t epoch; /* code generation last seen; 0 if there is none */
     uint32_t seen;
     au_addr threading_active; /* dict object, 0 if not known */
     au_addr modules;
-    uint64_t names_due_ns;  /* not before: the next look into threading._active */
+    uint64_t names_due_ns; /* not before: the next look into threading._active */
     uint32_t names_tries;
 } au_interp_rec;
 
@@ -281,8 +284,8 @@ struct au_engine {
     char *image_label, *other_label;
     au_addr runtime;
     uint64_t runtime_size;
-    uint32_t generation;        /* of the process image that was found */
-    int hopeless;               /* what was found will not become a Python that we know */
+    uint32_t generation; /* of the process image that was found */
+    int hopeless;        /* what was found will not become a Python that we know */
     volatile int stop;
     au_poll_fn poll;
     void *poll_baton;
@@ -290,11 +293,11 @@ struct au_engine {
     au_stats stats;
     au_codes codes;
     au_scratch scratch;
-    uint64_t batch;             /* number of the current stack batch */
-    uint64_t piece_ps;          /* what a piece of a batch usually costs, in picoseconds; 0: not known yet */
+    uint64_t batch;    /* number of the current stack batch */
+    uint64_t piece_ps; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet */
     au_interp_rec *interps;
     size_t interp_count, interp_cap;
-    au_thread_rec **threads;    /* in the order of the lists */
+    au_thread_rec **threads; /* in the order of the lists */
     size_t thread_count, thread_cap;
     au_thread_state *states;
     size_t states_cap;
@@ -315,9 +318,9 @@ struct au_engine {
 int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats);
 
 typedef enum au_walk {
-    AU_WALK_OK,        /* a whole stack */
-    AU_WALK_PARTIAL,   /* torn or truncated, marked in the stack's flags */
-    AU_WALK_LOST,      /* the thread state itself could not be read */
+    AU_WALK_OK,      /* a whole stack */
+    AU_WALK_PARTIAL, /* torn or truncated, marked in the stack's flags */
+    AU_WALK_LOST,    /* the thread state itself could not be read */
     AU_WALK_MEMORY
 } au_walk;
 

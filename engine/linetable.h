@@ -25,8 +25,8 @@ typedef struct au_linetable {
     au_table_style style;
     const uint8_t *table;
     size_t len, at;
-    int64_t line;     /* the running line */
-    uint32_t unit;    /* first code unit after the last range */
+    int64_t line;  /* the running line */
+    uint32_t unit; /* first code unit after the last range */
 } au_linetable;
 
 void au_linetable_init(au_linetable *it, au_table_style style, const uint8_t *table, size_t len, int32_t firstlineno);

@@ -14,7 +14,7 @@
 
 #define MS UINT64_C(1000000)
 
-enum { RENAME_MS = 600, MISSING_MS = 500, REFRESH_AT_ONCE = 32 };
+enum { RENAME_MS = 600, MISSING_MS = 500, REFRESH_AT_ONCE = 32, WAIT_MS = 20 };
 
 const char *au__thread_label(const au_thread_rec *rec)
 {
@@ -103,33 +103,71 @@ static int read_name(au_engine *e, au_thread_rec *rec)
     return 1;
 }
 
-typedef struct active_baton {
-    au_engine *e;
-    const au_interp_rec *interp;
-    int any_interp; /* also thread states of other interpreters (the main one knows them all) */
-    uint64_t now;
-} active_baton;
+/* The entries of threading._active, collected so that all keys are read in one batch. */
+typedef struct actives {
+    au_buf pairs; /* key and value, 16 bytes each */
+    int memory;
+} actives;
 
-static au_next active_one(void *baton, au_addr key, au_addr value)
+static au_next collect_active(void *baton, au_addr key, au_addr value)
 {
-    active_baton *b = baton;
-    uint64_t ident;
-    if (au__read_int(&b->e->remote, key, &ident) != AU_OK) {
-        return AU_NEXT_GO;
-    }
-    for (size_t i = 0; i < b->e->thread_count; i++) {
-        au_thread_rec *rec = b->e->threads[i];
-        if (rec->ident != ident || rec->thread_object || (!b->any_interp && rec->interp != b->interp->addr)) {
-            continue;
-        }
-        rec->thread_object = value;
-        if (read_name(b->e, rec)) {
-            rec->name_due_ns = b->now + RENAME_MS * MS;
-        } else {
-            rec->thread_object = 0;
-        }
+    actives *a = baton;
+    au_addr pair[2] = {key, value};
+    if (!au__plausible(key) || au_buf_append(&a->pairs, pair, sizeof pair)) {
+        a->memory = 1;
+        return AU_NEXT_STOP;
     }
     return AU_NEXT_GO;
+}
+
+static au_thread_rec *nameless(au_engine *e, uint64_t ident, au_addr interp, size_t *from)
+{
+    for (size_t i = *from; i < e->thread_count; i++) {
+        au_thread_rec *rec = e->threads[i];
+        if (rec->ident == ident && !rec->thread_object && (!interp || rec->interp == interp)) {
+            *from = i + 1;
+            return rec;
+        }
+    }
+    return NULL;
+}
+
+/* Gives their names to the nameless threads of `interp` (0: of any) that the dict `active` knows. */
+static void name_from(au_engine *e, au_addr active, au_addr interp, uint64_t now)
+{
+    enum { AT_ONCE = 128, INT_MAX_BYTES = 64 };
+    const au_layout *l = &e->remote.layout;
+    uint32_t len = l->int_digits + 8;
+    uint8_t copies[AT_ONCE][INT_MAX_BYTES];
+    au_piece pieces[AT_ONCE];
+    actives a = {{0}, 0};
+    if (len > INT_MAX_BYTES || au__pydict_each(&e->remote, active, collect_active, &a) != AU_OK) {
+        au_buf_deinit(&a.pairs);
+        return;
+    }
+    size_t count = a.pairs.len / 16;
+    for (size_t i = 0; i < count; i += AT_ONCE) {
+        size_t n = count - i < AT_ONCE ? count - i : AT_ONCE;
+        for (size_t k = 0; k < n; k++) {
+            pieces[k] = (au_piece){au__u64(a.pairs.data + (i + k) * 16), copies[k], len, 0};
+        }
+        e->remote.ops->read_many(e->remote.proc, pieces, n);
+        for (size_t k = 0; k < n; k++) {
+            uint64_t ident;
+            size_t from = 0;
+            if (pieces[k].outcome != AU_OK || au__int_value(l, copies[k], &ident) != AU_OK) {
+                continue;
+            }
+            for (au_thread_rec *rec; (rec = nameless(e, ident, interp, &from)) != NULL;) {
+                rec->thread_object = au__u64(a.pairs.data + (i + k) * 16 + 8);
+                rec->name_due_ns = now + RENAME_MS * MS;
+                if (!read_name(e, rec)) {
+                    rec->thread_object = 0;
+                }
+            }
+        }
+    }
+    au_buf_deinit(&a.pairs);
 }
 
 static int nameless_in(const au_engine *e, au_addr interp, uint64_t now)
@@ -145,17 +183,14 @@ static int nameless_in(const au_engine *e, au_addr interp, uint64_t now)
 
 static void look_up(au_engine *e, au_interp_rec *interp, uint64_t now)
 {
-    active_baton b = {e, interp, 0, now};
     au_addr active = active_of(e, interp);
     if (active) {
-        au__pydict_each(&e->remote, active, active_one, &b);
+        name_from(e, active, interp->addr, now);
     }
     if (interp->id != 0 && e->interp_count) { /* an OS thread that runs in a sub-interpreter is known to the main one */
-        const au_interp_rec *main = &e->interps[e->interp_count - 1];
-        au_addr main_active = active_of(e, main);
-        b.any_interp = 1;
+        au_addr main_active = active_of(e, &e->interps[e->interp_count - 1]);
         if (main_active) {
-            au__pydict_each(&e->remote, main_active, active_one, &b);
+            name_from(e, main_active, 0, now);
         }
     }
     for (size_t i = 0; i < e->thread_count; i++) {
@@ -170,7 +205,8 @@ static void look_up(au_engine *e, au_interp_rec *interp, uint64_t now)
         rec->name_tries++;
     }
     uint64_t cost = e->remote.ops->now(e->sys) - now;
-    interp->names_due_ns = now + 20 * cost; /* never more than a twentieth of the time */
+    /* never more than a tenth of the time, and never so late that a thread lives and dies without its name */
+    interp->names_due_ns = now + (10 * cost < WAIT_MS * MS ? 10 * cost : WAIT_MS * MS);
 }
 
 void au__names_update(au_engine *e, uint64_t now)

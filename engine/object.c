@@ -108,41 +108,36 @@ au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out)
     return outcome;
 }
 
-au_outcome au__read_int(const au_remote *r, au_addr addr, uint64_t *out)
+au_outcome au__int_value(const au_layout *l, const uint8_t *copy, uint64_t *out)
 {
-    const au_layout *l = &r->layout;
-    uint8_t head[64];
-    size_t len = (size_t)l->int_digits + 12;
-    if (!au__plausible(addr) || len > sizeof head) {
-        return AU_FAULT;
-    }
-    memset(head, 0, sizeof head);
-    au_outcome outcome = au__read(r, addr, head, (size_t)l->int_digits + 4);
-    if (outcome != AU_OK) {
-        return outcome;
-    }
-    uint64_t size = au__u64(head + l->int_size);
+    uint64_t size = au__u64(copy + l->int_size);
     uint64_t digits = l->minor >= 12 ? size >> 3 : size;
     int negative = l->minor >= 12 ? (size & 3) == 2 : (int64_t)size < 0;
-    if (negative || digits > 3) {
+    if (negative || digits > 2) {
         return AU_FAULT;
-    }
-    if (digits > 1) {
-        outcome = au__read(r, addr, head, l->int_digits + 4 * (size_t)digits);
-        if (outcome != AU_OK) {
-            return outcome;
-        }
     }
     uint64_t value = 0;
     for (uint64_t i = digits; i-- > 0;) {
-        uint32_t digit = au__u32(head + l->int_digits + 4 * i);
-        if (digit >> 30 || value >> 34) {
-            return AU_FAULT; /* thread ids have at most 64 bits, of which the upper ones are 0 */
+        uint32_t digit = au__u32(copy + l->int_digits + 4 * i);
+        if (digit >> 30) {
+            return AU_FAULT;
         }
         value = value << 30 | digit;
     }
     *out = l->minor >= 12 && (size & 3) == 1 ? 0 : value;
     return AU_OK;
+}
+
+au_outcome au__read_int(const au_remote *r, au_addr addr, uint64_t *out)
+{
+    /* two digits are asked for even if there is one: objects are allocated in multiples of 16 bytes */
+    uint8_t copy[64];
+    size_t len = (size_t)r->layout.int_digits + 8;
+    if (!au__plausible(addr) || len > sizeof copy) {
+        return AU_FAULT;
+    }
+    au_outcome outcome = au__read(r, addr, copy, len);
+    return outcome == AU_OK ? au__int_value(&r->layout, copy, out) : outcome;
 }
 
 /* ---- dicts --------------------------------------------------------------------------------------------------- */
@@ -367,7 +362,8 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
         return values ? values_get(r, type, values, name, slot, value) : au__pydict_slot(r, word, name, slot, value);
     }
     case AU_ATTRS_312:
-        return word & 1 ? values_get(r, type, word + 1, name, slot, value) : au__pydict_slot(r, word, name, slot, value);
+        return word & 1 ? values_get(r, type, word + 1, name, slot, value)
+                        : au__pydict_slot(r, word, name, slot, value);
     default:
         break;
     }

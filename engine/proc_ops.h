@@ -99,12 +99,12 @@ typedef struct au_piece {
 enum { AU_RUNNING = 0, AU_EXITED = 1 };
 
 typedef struct au_proc_status {
-    int state;           /**< AU_RUNNING or AU_EXITED */
-    uint32_t generation; /**< 0 at open; goes up when the process has become another program by exec */
+    int state;              /**< AU_RUNNING or AU_EXITED */
+    uint32_t generation;    /**< 0 at open; goes up when the process has become another program by exec */
     uint32_t pointer_bytes; /**< of the current image: 4 or 8; 0 if not known */
     uint32_t page_bytes;
     uint64_t start_time_ns; /**< on the port's own clock; with the pid it identifies the process */
-    uint64_t list_stamp; /**< changes when modules or regions may have changed by exec; 0 if the port cannot tell */
+    uint64_t list_stamp;    /**< changes when modules or regions may have changed by exec; 0 if the port cannot tell */
 } au_proc_status;
 
 enum { AU_PERM_READ = 1, AU_PERM_WRITE = 2, AU_PERM_EXEC = 4, AU_PERM_SHARED = 8 };
@@ -123,13 +123,13 @@ enum { AU_BITS_UNKNOWN = 0, AU_BITS_32 = 32, AU_BITS_64 = 64 };
 
 /** A loaded image (executable or library). Strings live during the callback only. */
 typedef struct au_module {
-    uint64_t id;        /**< names it towards module_read, until the next call of `modules` */
-    au_addr base, end;  /**< lowest and past-highest address of its mappings */
-    au_addr bias;       /**< run-time address minus the address in the file (load bias); 0 for ET_EXEC */
-    const char *path;   /**< label */
-    int deleted;        /**< its file is not at that path any more, or is another one */
-    int is_main;        /**< the executable itself */
-    int bits;           /**< AU_BITS_* of this image */
+    uint64_t id;          /**< names it towards module_read, until the next call of `modules` */
+    au_addr base, end;    /**< lowest and past-highest address of its mappings */
+    au_addr bias;         /**< run-time address minus the address in the file (load bias); 0 for ET_EXEC */
+    const char *path;     /**< label */
+    int deleted;          /**< its file is not at that path any more, or is another one */
+    int is_main;          /**< the executable itself */
+    int bits;             /**< AU_BITS_* of this image */
     uint8_t build_id[20]; /**< GNU build id, Mach-O UUID or PDB GUID+age, cut at 20 bytes */
     size_t build_id_len;  /**< 0 if it has none */
 } au_module;
@@ -166,9 +166,9 @@ typedef struct au_thread_state {
     au_tid tid;
     uint32_t wanted; /**< AU_STATE_*; 0 lets go of `slot` */
     uint32_t outcome;
-    au_run_state run;   /**< if wanted */
-    uint64_t switches;  /**< if wanted: how often the thread was switched in. Asleep then, and the same number now,
-                             proves that it has not run in between. Read BEFORE `run` when both are wanted */
+    au_run_state run;  /**< if wanted */
+    uint64_t switches; /**< if wanted: how often the thread was switched in. Asleep then, and the same number now,
+                            proves that it has not run in between. Read BEFORE `run` when both are wanted */
     uint64_t slot;
 } au_thread_state;
 
@@ -201,7 +201,12 @@ typedef struct au_native_frame {
     au_addr cfa; /**< canonical frame address; 0 if not known */
 } au_native_frame;
 
-typedef enum au_unwind_end { AU_UNWIND_COMPLETE = 0, AU_UNWIND_NO_INFO, AU_UNWIND_BAD_MEMORY, AU_UNWIND_FULL } au_unwind_end;
+typedef enum au_unwind_end {
+    AU_UNWIND_COMPLETE = 0,
+    AU_UNWIND_NO_INFO,
+    AU_UNWIND_BAD_MEMORY,
+    AU_UNWIND_FULL
+} au_unwind_end;
 
 typedef struct au_symbol {
     au_addr addr;     /**< in: what to look up (one byte less than a return address) */
@@ -214,19 +219,19 @@ typedef struct au_symbol {
 typedef enum au_right {
     AU_RIGHT_UNKNOWN = 0,
     AU_RIGHT_NONE_MISSING,
-    AU_RIGHT_OTHER_USER,      /**< the process belongs to `uid`, we are somebody else and not privileged */
-    AU_RIGHT_PTRACE_SCOPE,    /**< Yama: `scope` is 1, 2 or 3 */
-    AU_RIGHT_CAPABILITY,      /**< the process has more capabilities than we have, or another user namespace */
-    AU_RIGHT_NOT_DUMPABLE,    /**< it made itself undumpable (set-id, PR_SET_DUMPABLE) */
-    AU_RIGHT_SECCOMP,         /**< the system call itself is refused to us (container without SYS_PTRACE) */
-    AU_RIGHT_HARDENED,        /**< macOS: hardened runtime or SIP */
-    AU_RIGHT_ROOT             /**< macOS: needs root in any case */
+    AU_RIGHT_OTHER_USER,   /**< the process belongs to `uid`, we are somebody else and not privileged */
+    AU_RIGHT_PTRACE_SCOPE, /**< Yama: `scope` is 1, 2 or 3 */
+    AU_RIGHT_CAPABILITY,   /**< the process has more capabilities than we have, or another user namespace */
+    AU_RIGHT_NOT_DUMPABLE, /**< it made itself undumpable (set-id, PR_SET_DUMPABLE) */
+    AU_RIGHT_SECCOMP,      /**< the system call itself is refused to us (container without SYS_PTRACE) */
+    AU_RIGHT_HARDENED,     /**< macOS: hardened runtime or SIP */
+    AU_RIGHT_ROOT          /**< macOS: needs root in any case */
 } au_right;
 
 typedef struct au_explanation {
     au_right right;
-    int64_t uid;   /**< owner of the process; -1 if not known */
-    int scope;     /**< AU_RIGHT_PTRACE_SCOPE: kernel.yama.ptrace_scope */
+    int64_t uid; /**< owner of the process; -1 if not known */
+    int scope;   /**< AU_RIGHT_PTRACE_SCOPE: kernel.yama.ptrace_scope */
     int in_container;
 } au_explanation;
 
@@ -278,7 +283,8 @@ typedef struct au_proc_ops {
     /** OS threads. Fills up to `cap`, sets *n to how many there are (may exceed cap: call again with more room). */
     au_error *(*threads)(au_proc *proc, au_thread *out, size_t cap, size_t *n);
 
-    /** HOT. Run state and switch count of the given threads in one call; see au_thread_state. Returns how many AU_OK. */
+    /** HOT. Run state and switch count of the given threads in one call; see au_thread_state. Returns how many AU_OK.
+     */
     size_t (*thread_states)(au_proc *proc, au_thread_state *states, size_t n);
 
     /** A pthread handle or a namespaced id to our own view's thread id. AU_NOT_KNOWN if no thread matches. */

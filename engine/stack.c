@@ -13,10 +13,10 @@
 #include "engine/stack.h"
 
 enum {
-    TRIES = 48,       /* looks that moved */
+    TRIES = 48,         /* looks that moved */
     NO_ROOT_TRIES = 16, /* without ever seeing a root */
-    EXTENSIONS = 96,  /* batches that asked for too little */
-    FORGET_AFTER = 32 /* samples after which an unused prediction is dropped */
+    EXTENSIONS = 96,    /* batches that asked for too little */
+    FORGET_AFTER = 32   /* samples after which an unused prediction is dropped */
 };
 
 /* ---- agreement ------------------------------------------------------------------------------------------------ */
@@ -372,6 +372,8 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (s != STEP_ACCEPT) {
         return s;
     }
+    found->moving |= found->top && found->top != b.top;
+    found->top = b.top;
     au_chain_end first = au__chain_walk(e, rec, &b, 0, 0, &memory);
     if (first == AU_CHAIN_MISSING) {
         size_t outside = rec->outside_count;
@@ -384,15 +386,23 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
             au__outside_order(e, rec);
         }
         int more = rec->outside_count > outside || (rec->chunk_count && rec->chunks[0].len > len);
-        return chased == AU_CHAIN_ROOT || more ? STEP_EXTEND : STEP_MOVED;
+        if (chased == AU_CHAIN_ROOT || more) {
+            return STEP_EXTEND;
+        }
+        if (!last_try) {
+            return STEP_MOVED;
+        }
+        /* its next link leads nowhere: the part that can be read is all there is */
+        first = au__chain_walk(e, rec, &b, 0, 0, &memory) == AU_CHAIN_ROOT ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
     }
     au_chain_end second = au__chain_walk(e, rec, &b, 1, 0, &memory);
     if (memory) {
         return STEP_MEMORY;
     }
+    if (second == AU_CHAIN_MISSING && last_try) {
+        second = AU_CHAIN_BROKEN;
+    }
     size_t count = e->scratch.raw_count[0];
-    found->moving |= tries && found->top != b.top;
-    found->top = b.top;
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
         int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */

@@ -12,11 +12,11 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, tstate_again, epoch;
-    const uint8_t *ts;        /* copy of the thread state; NULL if not readable */
-    au_addr top;              /* current frame; 0: none */
+    const uint8_t *ts; /* copy of the thread state; NULL if not readable */
+    au_addr top;       /* current frame; 0: none */
     au_addr chunk, chunk_top;
-    int steady;               /* it took no longer than usual: nobody interrupted the copying */
-    int cframe_fits;          /* the frame pointer was read where the thread state says it is */
+    int steady;      /* it took no longer than usual: nobody interrupted the copying */
+    int cframe_fits; /* the frame pointer was read where the thread state says it is */
 } au_batch;
 
 /**

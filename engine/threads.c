@@ -60,9 +60,9 @@ static au_outcome read_interp(const au_remote *r, au_addr addr, int64_t *id, au_
     }
     au_outcome outcome = au__read(r, addr + from, window, to - from);
     if (outcome == AU_OK) {
-        *id = (int64_t)au__u64(window + l->interp_id - from);
-        *next = au__u64(window + l->interp_next - from);
-        *head = au__u64(window + l->interp_threads_head - from);
+        *id = (int64_t)au__u64(window + (l->interp_id - from));
+        *next = au__u64(window + (l->interp_next - from));
+        *head = au__u64(window + (l->interp_threads_head - from));
     }
     return outcome;
 }
@@ -210,7 +210,7 @@ static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t
     uint8_t single[512];
     uint32_t len = head_bytes(l);
     au_addr addr = interp->threads_head;
-    size_t have = 0;  /* prefetched heads, from place `base` on */
+    size_t have = 0; /* prefetched heads, from place `base` on */
     size_t base = 0;
     if (len > sizeof single) {
         return AU_FAULT;

@@ -48,6 +48,7 @@ EDGES = {
 }
 # Fuzz targets, benchmarks and helper programs link everything but the programs themselves.
 ANYTHING = ['engine', 'platform', 'objfile', 'format', 'base']
+EDGES['fuzz'] = ANYTHING + ['tests/engine']  # mutates the invented images of the engine's tests
 FREE = ('tests', 'fuzz', 'bench', 'tools')
 
 C_STANDARD = {'assert.h', 'complex.h', 'ctype.h', 'errno.h', 'fenv.h', 'float.h', 'inttypes.h', 'iso646.h', 'limits.h',

@@ -12,24 +12,60 @@
 
 /* Where a field stands in each minor's table; 0: not there (no field stands at 0, the cookie does). */
 typedef struct entry {
-    size_t member;        /* offsetof in au_layout */
-    uint16_t at[3];       /* 3.13, 3.14, 3.15 */
-    uint16_t size_at[3];  /* the size of the structure that it must lie in */
+    size_t member;       /* offsetof in au_layout */
+    uint16_t at[3];      /* 3.13, 3.14, 3.15 */
+    uint16_t size_at[3]; /* the size of the structure that it must lie in */
 } entry;
 
 #define F(member) offsetof(au_layout, member)
-#define RUNTIME {24, 24, 24}
-#define INTERP {48, 48, 48}
-#define TSTATE {152, 176, 176}
-#define FRAME {224, 248, 312}
-#define CODE {272, 312, 376}
-#define OBJECT {352, 400, 464}
-#define TYPE {368, 416, 480}
-#define BYTES {512, 592, 688}
-#define STR {536, 616, 712}
-#define DICT {448, 528, 624}
-#define LONG {488, 568, 664}
-#define NO_SIZE {0, 0, 0}
+#define RUNTIME                                                                                                        \
+    {                                                                                                                  \
+        24, 24, 24                                                                                                     \
+    }
+#define INTERP                                                                                                         \
+    {                                                                                                                  \
+        48, 48, 48                                                                                                     \
+    }
+#define TSTATE                                                                                                         \
+    {                                                                                                                  \
+        152, 176, 176                                                                                                  \
+    }
+#define FRAME                                                                                                          \
+    {                                                                                                                  \
+        224, 248, 312                                                                                                  \
+    }
+#define CODE                                                                                                           \
+    {                                                                                                                  \
+        272, 312, 376                                                                                                  \
+    }
+#define OBJECT                                                                                                         \
+    {                                                                                                                  \
+        352, 400, 464                                                                                                  \
+    }
+#define TYPE                                                                                                           \
+    {                                                                                                                  \
+        368, 416, 480                                                                                                  \
+    }
+#define BYTES                                                                                                          \
+    {                                                                                                                  \
+        512, 592, 688                                                                                                  \
+    }
+#define STR                                                                                                            \
+    {                                                                                                                  \
+        536, 616, 712                                                                                                  \
+    }
+#define DICT                                                                                                           \
+    {                                                                                                                  \
+        448, 528, 624                                                                                                  \
+    }
+#define LONG                                                                                                           \
+    {                                                                                                                  \
+        488, 568, 664                                                                                                  \
+    }
+#define NO_SIZE                                                                                                        \
+    {                                                                                                                  \
+        0, 0, 0                                                                                                        \
+    }
 
 static const entry entries[] = {
     {F(runtime_interpreters_head), {40, 40, 40}, RUNTIME},
@@ -162,8 +198,7 @@ static void add_constants(au_layout *layout, const uint8_t *bytes, int v)
         layout->frame_tlbc_index = AU_ABSENT;
         layout->code_tlbc = AU_ABSENT;
     }
-    layout->code_firsttraceable =
-        (layout->code_tlbc != AU_ABSENT ? layout->code_tlbc : layout->code_bytecode) - 16;
+    layout->code_firsttraceable = (layout->code_tlbc != AU_ABSENT ? layout->code_tlbc : layout->code_bytecode) - 16;
     if (v < 2) {
         layout->type_basicsize = layout->type_flags - 136;
         layout->type_dictoffset = layout->type_flags + 120;

@@ -22,68 +22,68 @@
 /* X(name): every offset of an au_layout */
 #define AU_LAYOUT_FIELDS(X)                                                                                            \
     X(runtime_interpreters_head)                                                                                       \
-    X(runtime_main_thread)             /* pthread id of the main thread */                                             \
-    X(runtime_tstate_current)          /* 3.10, 3.11: thread state that holds the GIL, or 0 */                         \
+    X(runtime_main_thread)    /* pthread id of the main thread */                                                      \
+    X(runtime_tstate_current) /* 3.10, 3.11: thread state that holds the GIL, or 0 */                                  \
     X(interp_next)                                                                                                     \
-    X(interp_id)                       /* int64 */                                                                     \
+    X(interp_id) /* int64 */                                                                                           \
     X(interp_threads_head)                                                                                             \
-    X(interp_modules)                  /* sys.modules, a dict; 3.12: AU_ABSENT is never the case */                    \
+    X(interp_modules) /* sys.modules, a dict; 3.12: AU_ABSENT is never the case */                                     \
     X(interp_sysdict)                                                                                                  \
-    X(interp_code_generation)          /* 3.14+: goes up when any code object is freed */                              \
+    X(interp_code_generation) /* 3.14+: goes up when any code object is freed */                                       \
     X(tstate_next)                                                                                                     \
     X(tstate_interp)                                                                                                   \
-    X(tstate_frame)                    /* 3.10: PyFrameObject; 3.13+: _PyInterpreterFrame */                           \
-    X(tstate_cframe)                   /* 3.11, 3.12: the frame is one hop further */                                  \
-    X(tstate_base_frame)               /* 3.15: a frame inside the thread state, the root of every chain */            \
-    X(tstate_thread_id)                /* pthread_t, the key of threading._active */                                   \
-    X(tstate_native_thread_id)         /* as the tracee's PID namespace numbers it; 3.10: absent */                    \
+    X(tstate_frame)            /* 3.10: PyFrameObject; 3.13+: _PyInterpreterFrame */                                   \
+    X(tstate_cframe)           /* 3.11, 3.12: the frame is one hop further */                                          \
+    X(tstate_base_frame)       /* 3.15: a frame inside the thread state, the root of every chain */                    \
+    X(tstate_thread_id)        /* pthread_t, the key of threading._active */                                           \
+    X(tstate_native_thread_id) /* as the tracee's PID namespace numbers it; 3.10: absent */                            \
     X(tstate_datastack_chunk)                                                                                          \
     X(tstate_datastack_top)                                                                                            \
-    X(tstate_status)                   /* 3.12: bit field with `active` */                                             \
-    X(tstate_state)                    /* 3.13+: int, 1 = attached */                                                  \
+    X(tstate_status) /* 3.12: bit field with `active` */                                                               \
+    X(tstate_state)  /* 3.13+: int, 1 = attached */                                                                    \
     X(cframe_current_frame)                                                                                            \
     X(frame_executable)                                                                                                \
     X(frame_previous)                                                                                                  \
-    X(frame_ip)                        /* prev_instr up to 3.12, instr_ptr from 3.13; 3.10: f_lasti, an int */         \
-    X(frame_owner)                     /* one byte; 3.10: absent */                                                    \
-    X(frame_stacktop)                  /* 3.11 to 3.13: int32, -1 while the frame itself executes */                    \
-    X(frame_tlbc_index)                /* free-threaded 3.14+: int32 */                                                \
-    X(frame_localsplus)                /* also the least size of a frame */                                            \
-    X(frame_state)                     /* 3.10: int8 f_state */                                                        \
+    X(frame_ip)         /* prev_instr up to 3.12, instr_ptr from 3.13; 3.10: f_lasti, an int */                        \
+    X(frame_owner)      /* one byte; 3.10: absent */                                                                   \
+    X(frame_stacktop)   /* 3.11 to 3.13: int32, -1 while the frame itself executes */                                  \
+    X(frame_tlbc_index) /* free-threaded 3.14+: int32 */                                                               \
+    X(frame_localsplus) /* also the least size of a frame */                                                           \
+    X(frame_state)      /* 3.10: int8 f_state */                                                                       \
     X(code_filename)                                                                                                   \
     X(code_name)                                                                                                       \
-    X(code_qualname)                   /* 3.11+ */                                                                     \
+    X(code_qualname) /* 3.11+ */                                                                                       \
     X(code_linetable)                                                                                                  \
-    X(code_firstlineno)                /* int32 */                                                                     \
-    X(code_framesize)                  /* 3.12+: int32, words of a frame of this code */                               \
-    X(code_version)                    /* 3.12+: uint32, another one for every code object */                          \
-    X(code_firsttraceable)             /* 3.11+: int32, in code units */                                               \
-    X(code_bytecode)                   /* co_code_adaptive; 3.10: pointer to a bytes object */                         \
-    X(code_tlbc)                       /* free-threaded 3.14+ */                                                       \
+    X(code_firstlineno)    /* int32 */                                                                                 \
+    X(code_framesize)      /* 3.12+: int32, words of a frame of this code */                                           \
+    X(code_version)        /* 3.12+: uint32, another one for every code object */                                      \
+    X(code_firsttraceable) /* 3.11+: int32, in code units */                                                           \
+    X(code_bytecode)       /* co_code_adaptive; 3.10: pointer to a bytes object */                                     \
+    X(code_tlbc)           /* free-threaded 3.14+ */                                                                   \
     X(object_type)                                                                                                     \
-    X(object_size)                     /* ob_size of variable-size objects */                                          \
+    X(object_size) /* ob_size of variable-size objects */                                                              \
     X(type_name)                                                                                                       \
     X(type_flags)                                                                                                      \
     X(type_basicsize)                                                                                                  \
     X(type_dictoffset)                                                                                                 \
-    X(type_cached_keys)                /* of heap types */                                                             \
+    X(type_cached_keys) /* of heap types */                                                                            \
     X(bytes_data)                                                                                                      \
     X(str_length)                                                                                                      \
     X(str_state)                                                                                                       \
     X(str_ascii_data)                                                                                                  \
     X(str_compact_data)                                                                                                \
-    X(str_any)                         /* pointer to the data of a string that is not compact */                       \
-    X(str_wstr)                        /* 3.10, 3.11: wchar_t text of a string that is not "ready" */                  \
+    X(str_any)  /* pointer to the data of a string that is not compact */                                              \
+    X(str_wstr) /* 3.10, 3.11: wchar_t text of a string that is not "ready" */                                         \
     X(dict_keys)                                                                                                       \
     X(dict_values)                                                                                                     \
-    X(keys_size)                       /* 3.10: dk_size; later dk_log2_size, one byte */                               \
-    X(keys_log2_index_bytes)           /* 3.11+ */                                                                     \
-    X(keys_kind)                       /* 3.11+: 0 general, 1 unicode, 2 split */                                      \
+    X(keys_size)             /* 3.10: dk_size; later dk_log2_size, one byte */                                         \
+    X(keys_log2_index_bytes) /* 3.11+ */                                                                               \
+    X(keys_kind)             /* 3.11+: 0 general, 1 unicode, 2 split */                                                \
     X(keys_nentries)                                                                                                   \
     X(keys_indices)                                                                                                    \
-    X(values_data)                     /* first value in a split dict's values */                                      \
-    X(values_valid)                    /* 3.13+: one byte */                                                           \
-    X(int_size)                        /* up to 3.11: ob_size with the sign; 3.12+: lv_tag */                          \
+    X(values_data)  /* first value in a split dict's values */                                                         \
+    X(values_valid) /* 3.13+: one byte */                                                                              \
+    X(int_size)     /* up to 3.11: ob_size with the sign; 3.12+: lv_tag */                                             \
     X(int_digits)                                                                                                      \
     X(module_dict)
 
@@ -104,14 +104,14 @@ typedef struct au_layout {
 #undef AU_X
     unsigned minor;
     int free_threaded;
-    int tagged;            /**< 3.14+: `executable` is a _PyStackRef */
-    unsigned shim_owner;   /**< frames of this owner or above are no Python frames; 255: there are none */
+    int tagged;          /**< 3.14+: `executable` is a _PyStackRef */
+    unsigned shim_owner; /**< frames of this owner or above are no Python frames; 255: there are none */
     au_attr_style attrs;
     au_table_style table;
-    int32_t managed_dict;  /**< offset before the object of the dict pointer */
+    int32_t managed_dict;                      /**< offset before the object of the dict pointer */
     unsigned kind_bit, compact_bit, ascii_bit; /**< in the string's state word */
-    int ready_bit;         /**< 3.10, 3.11; -1 later */
-    uint32_t active_mask;  /**< 3.12: bit of tstate_status; 0 otherwise */
+    int ready_bit;                             /**< 3.10, 3.11; -1 later */
+    uint32_t active_mask;                      /**< 3.12: bit of tstate_status; 0 otherwise */
 } au_layout;
 
 /** The static table of 3.10, 3.11 or 3.12 for a 64-bit target; NULL for any other minor. */

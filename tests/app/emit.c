@@ -64,8 +64,9 @@ static void want(const au_sample *sample)
 {
     if (want_count == want_capacity) {
         want_capacity = want_capacity ? want_capacity * 2 : 64;
-        wants = realloc(wants, want_capacity * sizeof *wants);
-        ck_assert_ptr_nonnull(wants);
+        wanted *grown = realloc(wants, want_capacity * sizeof *wants);
+        ck_assert_ptr_nonnull(grown);
+        wants = grown;
     }
     wanted *one = &wants[want_count++];
     *one = (wanted){
