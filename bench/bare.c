@@ -32,7 +32,8 @@ static uint64_t cpu_us(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000u + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000u +
+           (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 int main(int argc, char **argv)
@@ -64,14 +65,16 @@ int main(int argc, char **argv)
         if (deadline < now) {
             deadline = now; /* late: go on from here, no burst */
         }
-        const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u), .tv_nsec = (long)(deadline % 1000000000u)};
+        const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
+                                       .tv_nsec = (long)(deadline % 1000000000u)};
         while (now < deadline) {
             syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL, FUTEX_BITSET_MATCH_ANY);
             now = now_ns();
         }
         failed += process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)bytes;
     }
-    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", passes, failed, cpu_us() - used, (now_ns() - began) / 1000);
+    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", passes, failed, cpu_us() - used,
+           (now_ns() - began) / 1000);
     free(buffer);
     return 0;
 }

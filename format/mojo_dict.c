@@ -42,10 +42,10 @@ void au__dict_init(au__dict *dict)
 
 void au__dict_deinit(au__dict *dict)
 {
-    while (dict->blocks) {
-        au__block *next = dict->blocks->next;
-        free(dict->blocks);
-        dict->blocks = next;
+    for (au__block *block = dict->blocks; block;) {
+        au__block *next = block->next;
+        free(block);
+        block = next;
     }
     free(dict->entries);
     memset(dict, 0, sizeof *dict);
@@ -74,21 +74,21 @@ static int grow(au__dict *dict)
     if (dict->count < dict->capacity / 2) {
         return 0;
     }
-    au__dict bigger = *dict;
-    bigger.capacity = dict->capacity ? dict->capacity * 2 : 256;
-    bigger.entries =
-        bigger.capacity <= SIZE_MAX / sizeof *bigger.entries ? calloc(bigger.capacity, sizeof *bigger.entries) : NULL;
-    if (!bigger.entries) {
+    size_t capacity = dict->capacity ? dict->capacity * 2 : 256;
+    au__entry *entries = capacity <= SIZE_MAX / sizeof *entries ? calloc(capacity, sizeof *entries) : NULL;
+    if (!entries) {
         return -1;
     }
-    for (size_t i = 0; i < dict->capacity; i++) {
-        const au__entry *entry = &dict->entries[i];
-        if (entry->value) {
-            *slot_of(&bigger, entry->a, entry->b, entry->space) = *entry;
+    au__entry *old = dict->entries;
+    size_t old_capacity = dict->capacity;
+    dict->entries = entries;
+    dict->capacity = capacity;
+    for (size_t i = 0; i < old_capacity; i++) {
+        if (old[i].value) {
+            *slot_of(dict, old[i].a, old[i].b, old[i].space) = old[i];
         }
     }
-    free(dict->entries);
-    *dict = bigger;
+    free(old);
     return 0;
 }
 

@@ -114,10 +114,6 @@ au_mojo_result au_mojo_write_stack(au_mojo_writer *writer, int64_t pid, int64_t 
 au_mojo_result au_mojo_write_string(au_mojo_writer *writer, const char *text, uint32_t *key)
 {
     size_t length = strlen(text);
-    if (length == 0) {
-        *key = AU_MOJO_STRING_NONE;
-        return AU_MOJO_OK;
-    }
     if (strcmp(text, "<unknown>") == 0) {
         *key = AU_MOJO_STRING_UNKNOWN;
         return AU_MOJO_OK;

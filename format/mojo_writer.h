@@ -42,7 +42,11 @@ au_mojo_result au_mojo_write_metadata(au_mojo_writer *writer, const char *key, c
 /** Begins a sample; all that follows belongs to it. */
 au_mojo_result au_mojo_write_stack(au_mojo_writer *writer, int64_t pid, int64_t iid, const char *thread);
 
-/** The key of a string under the PID of the current sample, sending its definition if need be. "" gives key 0. */
+/**
+ * The key of a string under the PID of the current sample, sending its definition if need be. `<unknown>` gives key 1.
+ * "" is a string like any other: key 0 says that there is none, which only the name of a task may say (austin-python
+ * refuses it in a frame).
+ */
 au_mojo_result au_mojo_write_string(au_mojo_writer *writer, const char *text, uint32_t *key);
 
 typedef struct au_mojo_frame {

@@ -34,9 +34,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #define AU_X(name) check(l.name == AU_ABSENT || l.name < (2u << 20));
     AU_LAYOUT_FIELDS(AU_X)
 #undef AU_X
-    const uint32_t pointers[] = {l.runtime_interpreters_head, l.interp_next, l.interp_threads_head, l.tstate_next,
-                                 l.tstate_interp, l.tstate_frame, l.tstate_datastack_chunk, l.frame_previous,
-                                 l.frame_executable, l.frame_ip, l.code_filename, l.code_qualname, l.code_linetable,
+    const uint32_t pointers[] = {l.runtime_interpreters_head,
+                                 l.interp_next,
+                                 l.interp_threads_head,
+                                 l.tstate_next,
+                                 l.tstate_interp,
+                                 l.tstate_frame,
+                                 l.tstate_datastack_chunk,
+                                 l.frame_previous,
+                                 l.frame_executable,
+                                 l.frame_ip,
+                                 l.code_filename,
+                                 l.code_qualname,
+                                 l.code_linetable,
                                  l.object_type};
     for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
         check(pointers[i] != AU_ABSENT && pointers[i] % 8 == 0);

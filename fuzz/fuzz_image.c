@@ -140,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     w_run run;
     s.w = world_create(world_builds[data[0] % WORLD_BUILDS]);
     w_thread *t = world_basic(s.w);
-    w_frame frames[6];
+    w_frame frames[6] = {{0}};
     for (int i = 0; i < 6; i++) {
         char name[8] = {'f', (char)('0' + i)};
         const w_code *code = i < 3 ? world_code(s.w, "/srv/a.py", name, 10 * i + 1, 30) : frames[i - 3].code;

@@ -29,8 +29,8 @@ typedef struct au_launch {
 
 typedef enum au_child_state {
     AU_CHILD_RUNNING = 0,
-    AU_CHILD_STOPPED, /**< by job control (Ctrl-Z): au_child_wait handles the terminal itself and reports this once */
-    AU_CHILD_EXITED,  /**< `code` is its exit status */
+    AU_CHILD_STOPPED,  /**< by job control (Ctrl-Z): au_child_wait handles the terminal itself and reports this once */
+    AU_CHILD_EXITED,   /**< `code` is its exit status */
     AU_CHILD_SIGNALLED /**< `code` is the signal */
 } au_child_state;
 

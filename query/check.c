@@ -18,13 +18,12 @@ static void on_finding(void *context, const au_mojo_finding *finding)
                    finding->warning ? "warning: " : "", au_mojo_rule_text(finding->rule));
 }
 
-static au_error *open_check(const au_query_options *options, au_query_output *out, apr_pool_t *pool, void **state)
+static void *open_check(const au_query_options *options, au_query_output *out, apr_pool_t *pool)
 {
     check *c = apr_pcalloc(pool, sizeof *c);
     c->out = out;
     c->checker = au_mojo_checker_create(options->unfinished, on_finding, c);
-    *state = c;
-    return c->checker ? NULL : au_error_memory();
+    return c->checker ? c : NULL;
 }
 
 static au_error *feed_check(void *state, const void *bytes, size_t len)

@@ -60,15 +60,14 @@ static void on_warning(void *context, uint64_t offset, au_mojo_rule rule)
     au_query_warn(&((collapsed *)context)->warnings, offset, rule);
 }
 
-static au_error *open_collapsed(const au_query_options *options, au_query_output *out, apr_pool_t *pool, void **state)
+static void *open_collapsed(const au_query_options *options, au_query_output *out, apr_pool_t *pool)
 {
     (void)options;
     collapsed *c = apr_pcalloc(pool, sizeof *c);
     c->out = out;
     au_mojo_handlers handlers = {.context = c, .sample = on_sample, .metadata = on_metadata, .warning = on_warning};
     c->reader = au_mojo_reader_create(&handlers);
-    *state = c;
-    return c->reader ? NULL : au_error_memory();
+    return c->reader ? c : NULL;
 }
 
 static au_error *feed_collapsed(void *state, const void *bytes, size_t len)

@@ -11,14 +11,13 @@ typedef struct events {
     au_mojo_parser parser;
 } events;
 
-static au_error *open_events(const au_query_options *options, au_query_output *out, apr_pool_t *pool, void **state)
+static void *open_events(const au_query_options *options, au_query_output *out, apr_pool_t *pool)
 {
     (void)options;
     events *e = apr_pcalloc(pool, sizeof *e);
     e->out = out;
     au_mojo_parser_init(&e->parser);
-    *state = e;
-    return NULL;
+    return e;
 }
 
 static void print_event(events *e, const au_mojo_event *event)

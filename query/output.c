@@ -62,8 +62,10 @@ void au_query_print_name(au_query_output *out, const char *text)
         if (!*text) {
             return;
         }
-        au_query_print(out, "\\x%02x", (uint8_t)*text);
-        text++;
+        static const char digits[] = "0123456789abcdef";
+        uint8_t byte = (uint8_t)*text++;
+        const char escape[] = {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+        put(out, escape, sizeof escape);
     }
 }
 

@@ -69,7 +69,7 @@ typedef struct au_query_command {
     const char *name;
     const char *synopsis;
     const char *help;
-    au_error *(*open)(const au_query_options *options, au_query_output *out, apr_pool_t *pool, void **state);
+    void *(*open)(const au_query_options *options, au_query_output *out, apr_pool_t *pool); /**< NULL: no memory */
     au_error *(*feed)(void *state, const void *bytes, size_t len);
     au_error *(*finish)(void *state, au_query_end *end);
     void (*close)(void *state);

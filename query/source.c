@@ -74,21 +74,21 @@ au_error *au_query_run(const au_query_command *command, const au_query_options *
     if (error) {
         return error;
     }
-    target to = {.command = command, .out = out};
-    error = command->open(options, out, pool, &to.state);
-    if (error) {
-        return error;
+    void *state = command->open(options, out, pool);
+    if (!state) {
+        return au_error_memory();
     }
+    target to = {.command = command, .state = state, .out = out};
     au_mojo_input *input = au_mojo_input_create(hand_on, &to);
     error = input ? pump(file, name, input, apr_palloc(pool, PIECE)) : au_error_memory();
     if (!error) {
         error = au_mojo_input_finish(input, &end->unfinished);
     }
     if (!error) {
-        error = command->finish(to.state, end);
+        error = command->finish(state, end);
     }
     au_mojo_input_destroy(input);
-    command->close(to.state);
+    command->close(state);
     au_error *write_error = au_query_flush(out);
     if (write_error) {
         au_error_clear(error);

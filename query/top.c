@@ -138,7 +138,7 @@ static void on_warning(void *context, uint64_t offset, au_mojo_rule rule)
     au_query_warn(&((top *)context)->warnings, offset, rule);
 }
 
-static au_error *open_top(const au_query_options *options, au_query_output *out, apr_pool_t *pool, void **state)
+static void *open_top(const au_query_options *options, au_query_output *out, apr_pool_t *pool)
 {
     top *t = apr_pcalloc(pool, sizeof *t);
     t->out = out;
@@ -147,8 +147,7 @@ static au_error *open_top(const au_query_options *options, au_query_output *out,
     t->by_name = apr_hash_make(pool);
     au_mojo_handlers handlers = {.context = t, .sample = on_sample, .warning = on_warning};
     t->reader = au_mojo_reader_create(&handlers);
-    *state = t;
-    return t->reader ? NULL : au_error_memory();
+    return t->reader ? t : NULL;
 }
 
 static au_error *feed_top(void *state, const void *bytes, size_t len)

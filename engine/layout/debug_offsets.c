@@ -226,6 +226,18 @@ static void add_constants(au_layout *layout, const uint8_t *bytes, int v)
     layout->ascii_bit = wide ? 12 : 6;
 }
 
+/* What is looked at in the copy of a structure's head must lie in what is copied of it. */
+static int copies_hold(const au_layout *l)
+{
+    uint32_t frame = l->frame_localsplus;
+    return l->frame_previous + 8 <= frame && l->frame_executable + 8 <= frame && l->frame_ip + 8 <= frame &&
+           (l->frame_tlbc_index == AU_ABSENT || l->frame_tlbc_index + 4 <= frame) && l->code_bytecode >= 64 &&
+           l->code_firsttraceable < l->code_bytecode && l->code_framesize + 4 <= l->code_bytecode &&
+           (l->code_tlbc == AU_ABSENT || l->code_tlbc < l->code_bytecode) && l->str_length + 8 <= l->str_ascii_data &&
+           l->str_state + 4 <= l->str_ascii_data && l->str_ascii_data <= l->str_any && l->dict_keys < l->dict_values &&
+           l->int_size < l->int_digits && l->object_size + 8 <= l->bytes_data && l->type_basicsize < MOST;
+}
+
 au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len, uint64_t runtime_size,
                                                 au_layout *layout, uint64_t *hexversion)
 {
@@ -275,6 +287,9 @@ au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len
     /* the frame's fields must fit before its locals */
     if (found.frame_localsplus > 512 || found.frame_localsplus < 24 || found.frame_owner >= found.frame_localsplus ||
         found.tstate_datastack_chunk > 4096 || found.code_bytecode > 1024 || found.str_ascii_data > 256) {
+        return AU_OFFSETS_IMPLAUSIBLE;
+    }
+    if (!copies_hold(&found)) {
         return AU_OFFSETS_IMPLAUSIBLE;
     }
     *layout = found;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
-#include "suites.h"
+#include "tests/format/suites.h"
 
 int main(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dump.h"
+#include "tests/format/dump.h"
 
 #include <check.h>
 #include <errno.h>

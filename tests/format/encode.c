@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "encode.h"
+#include "tests/format/encode.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump.h"
+#include "tests/format/dump.h"
 
 typedef struct known_frame {
     int64_t pid;

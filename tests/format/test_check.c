@@ -2,9 +2,9 @@
 /* What the vectors leave open about the strict check. */
 #include <string.h>
 
-#include "dump.h"
 #include "format/mojo_check.h"
-#include "suites.h"
+#include "tests/format/dump.h"
+#include "tests/format/suites.h"
 
 #define STREAM(body) ((const uint8_t *)"MOJ\4" body), (sizeof("MOJ\4" body) - 1)
 #define DEFS "\13\2a.py\0\13\3f\0\13\4libc.so\0\3\1\2\3\1\1\0\0"

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "dump.h"
 #include "format/mojo_input.h"
 #include "format/mojo_zstd.h"
-#include "suites.h"
+#include "tests/format/dump.h"
+#include "tests/format/suites.h"
 
 static au_error *collect(void *context, const void *bytes, size_t len)
 {

@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "dump.h"
-#include "encode.h"
 #include "format/mojo_check.h"
-#include "suites.h"
+#include "tests/format/dump.h"
+#include "tests/format/encode.h"
+#include "tests/format/suites.h"
 
 enum { TEXTS = 40, FRAMES = 60, TASKS = 12, STREAMS = 60, MUTANTS = 400 };
 

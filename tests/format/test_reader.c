@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump.h"
 #include "format/mojo_event.h"
 #include "format/mojo_reader.h"
-#include "suites.h"
+#include "tests/format/dump.h"
+#include "tests/format/suites.h"
 
 /* A stream as a literal: octal escapes, version 4. */
 #define STREAM(body) ((const uint8_t *)"MOJ\4" body), (sizeof("MOJ\4" body) - 1)

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dump.h"
-#include "encode.h"
 #include "format/mojo_event.h"
 #include "format/mojo_reader.h"
-#include "suites.h"
+#include "tests/format/dump.h"
+#include "tests/format/encode.h"
+#include "tests/format/suites.h"
 
 #define VECTORS "tests/format/vectors/"
 

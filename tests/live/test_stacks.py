@@ -121,7 +121,7 @@ def test_empty_name(box):
     compare(box.stream(box.attach(target.pid, "-i", "5ms")), target.facts["stacks"])
 
 
-@test("every", timeout=90)
+@test("every", tier="ci", timeout=90)
 def test_line_table_over_64k(box):
     target = box.start("linetable.py", seconds=3.0 if not box.long else 20.0)
     lines = target.facts["lines"]

@@ -35,7 +35,7 @@ def test_names(box):
         )
 
 
-@test("each", alone=True, timeout=120)
+@test("each", tier="ci", alone=True, timeout=120)
 def test_thousand_sleepers_with_births(box):
     """Threads are found from their first to their last moment; their names follow within a second."""
     run = box.launch(
@@ -126,7 +126,7 @@ def test_cpu_mode_is_getrusage(box):
     )
 
 
-@test("each")
+@test("each", tier="ci")
 def test_cpu_mode_leaves_sleepers_out(box):
     run = box.launch("steady.py", "-c", "-i", "1ms", seconds=1.0, busy=0)
     stream = box.stream(run)

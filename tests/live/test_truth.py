@@ -90,17 +90,17 @@ def call_graph(box, leaf, rate, torn):
     need(graph.truncated <= torn * graph.samples, "%s; too many without their root", graph.text())
 
 
-@test("each", alone=True, timeout=120)
+@test("each", tier="ci", alone=True, timeout=120)
 def test_no_impossible_edge(box):
     call_graph(box, 2000, 0, 0.01)
 
 
-@test("each", alone=True, timeout=120)
+@test("each", tier="ci", alone=True, timeout=120)
 def test_hardly_an_impossible_edge_with_empty_leaves(box):
     call_graph(box, 0, 20, 0.10)
 
 
-@test("each", alone=True, timeout=120)
+@test("each", tier="ci", alone=True, timeout=120)
 def test_halves(box):
     """Throwing away what moves does not pass."""
     window = Window(["few", "many"])
@@ -111,7 +111,7 @@ def test_halves(box):
     window.compare(1.0, box, "halves, inclusive")
 
 
-@test("each", alone=True, timeout=90)
+@test("each", tier="ci", alone=True, timeout=90)
 def test_shares(box):
     window = Window(["sixty", "twentyfive", "ten", "five"])
     wanted = 200_000 if box.long else 20_000
@@ -157,7 +157,7 @@ def test_lockstep_100us(box):
         lockstep(box, 100, factor, 0)
 
 
-@test("one", alone=True, timeout=60)
+@test("one", tier="ci", alone=True, timeout=60)
 def test_lockstep_quick(box):
     lockstep(box, 100, 1, 0)
 
@@ -188,7 +188,7 @@ def generators(box, kind, minimum):
         need(deepest == 50, "a chain of 50 generators was seen %d deep", deepest)
 
 
-@test("each", alone=True, timeout=90)
+@test("each", tier="ci", alone=True, timeout=90)
 def test_generators_under_their_consumer(box):
     generators(box, "gen", 0.3)
 

@@ -420,7 +420,7 @@ def test_exec_into_python(box):
     need({"before_exec", "inner"} <= scopes, "not both programs were seen: %s", sorted(scopes)[:20])
 
 
-@test("one")
+@test("one", tier="ci")
 def test_exec_into_another_version(box):
     others = [name for name in catalogue.EACH_VERSION if name.startswith("maven") and name != box.interp.name]
     other = catalogue.find(others[0])
