@@ -163,7 +163,7 @@ static au_code *guess_for(const au_thread_rec *rec, size_t from_root)
 static made make_frames(au_engine *e, au_thread_rec *rec, int look, size_t count, int whole)
 {
     au_scratch *s = &e->scratch;
-    const au_raw_frame *raw = s->raw[look] + (s->raw_count[look] - count);
+    const au_raw_frame *raw = count ? s->raw[look] + (s->raw_count[look] - count) : NULL;
     made result = MADE_OK;
     size_t shown = 0;
     size_t last = 0; /* index of the innermost one that is no shim */

@@ -4,7 +4,6 @@
  * frames and the frames of the running task are not part of it.
  */
 #include <apr_strings.h>
-#include <inttypes.h>
 
 #include "format/mojo_reader.h"
 #include "query/query.h"
@@ -30,28 +29,37 @@ static au_error *on_metadata(void *context, uint64_t offset, const char *key, co
 static au_error *on_sample(void *context, const au_mojo_sample *sample)
 {
     collapsed *c = context;
-    au_query_print(c->out, "P%" PRId64 ";T%" PRId64 ":", sample->pid, sample->iid);
+    au_query_print_text(c->out, "P");
+    au_query_print_number(c->out, sample->pid);
+    au_query_print_text(c->out, ";T");
+    au_query_print_number(c->out, sample->iid);
+    au_query_print_text(c->out, ":");
     au_query_print_name(c->out, sample->thread->text);
     for (size_t i = 0; i < sample->frame_count; i++) {
         const au_mojo_sample_frame *frame = sample->frames[i];
         if (frame->invalid) {
-            au_query_print(c->out, ";:INVALID:");
+            au_query_print_text(c->out, ";:INVALID:");
             continue;
         }
-        au_query_print(c->out, ";");
+        au_query_print_text(c->out, ";");
         au_query_print_name(c->out, frame->file->text);
-        au_query_print(c->out, ":");
+        au_query_print_text(c->out, ":");
         au_query_print_name(c->out, frame->scope->text);
-        au_query_print(c->out, ":%" PRId64, frame->line);
+        au_query_print_text(c->out, ":");
+        au_query_print_number(c->out, frame->line);
     }
     if (sample->gc) {
-        au_query_print(c->out, ";:GC:");
+        au_query_print_text(c->out, ";:GC:");
     }
+    au_query_print_text(c->out, " ");
     if (sample->has_time && sample->has_memory) {
-        au_query_print(c->out, " %" PRId64 ",%d,%" PRId64 "\n", sample->time_us, sample->idle, sample->memory_bytes);
+        au_query_print_number(c->out, sample->time_us);
+        au_query_print_text(c->out, sample->idle ? ",1," : ",0,");
+        au_query_print_number(c->out, sample->memory_bytes);
     } else {
-        au_query_print(c->out, " %" PRId64 "\n", sample->has_memory ? sample->memory_bytes : sample->time_us);
+        au_query_print_number(c->out, sample->has_memory ? sample->memory_bytes : sample->time_us);
     }
+    au_query_print_text(c->out, "\n");
     return NULL;
 }
 

@@ -43,6 +43,26 @@ void au_query_print(au_query_output *out, const char *format, ...)
     }
 }
 
+void au_query_print_text(au_query_output *out, const char *text)
+{
+    put(out, text, strlen(text));
+}
+
+void au_query_print_number(au_query_output *out, int64_t number)
+{
+    char text[24];
+    size_t at = sizeof text;
+    uint64_t rest = number < 0 ? UINT64_C(0) - (uint64_t)number : (uint64_t)number;
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (number < 0) {
+        text[--at] = '-';
+    }
+    put(out, text + at, sizeof text - at);
+}
+
 /* Bytes that may stand in a line as they are. C1 controls are two bytes in UTF-8 and are told by the first. */
 static size_t plain_length(const char *text)
 {

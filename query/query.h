@@ -29,6 +29,10 @@ typedef struct au_query_output {
 
 void au_query_print(au_query_output *out, const char *format, ...) AU_PRINTF(2, 3);
 
+/** The same without the cost of a format. */
+void au_query_print_text(au_query_output *out, const char *text);
+void au_query_print_number(au_query_output *out, int64_t number);
+
 /** Text of a stream: bytes that would move the cursor or break the line become \xHH; UTF-8 passes. */
 void au_query_print_name(au_query_output *out, const char *text);
 
