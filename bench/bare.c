@@ -7,7 +7,9 @@
  *
  * Prints passes done, failed reads, CPU microseconds of the loop and wall microseconds.
  */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* process_vm_readv */
+#endif
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <stdint.h>

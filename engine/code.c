@@ -347,13 +347,14 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
     if (outcome != AU_OK) {
         return outcome;
     }
-    code->head = malloc(codes->head_to - codes->head_from);
+    size_t window = codes->head_to - codes->head_from;
+    code->head = malloc(window ? window : 1);
     code->scope = text_of(codes, &code->scope_str, code->scope_raw, code->scope_bytes);
     code->file = text_of(codes, &code->file_str, code->file_raw, code->file_bytes);
     if (!code->head || !code->scope || !code->file) {
         return AU_FAULT;
     }
-    memcpy(code->head, head + codes->head_from, codes->head_to - codes->head_from);
+    memcpy(code->head, head + codes->head_from, window);
     /* the cleanup frame of an inlined class call (Python/specialize.c, _Py_InitCleanup) */
     code->shim = l->minor >= 12 && code->table_bytes == 0 && strcmp(code->scope, "__init__") == 0 &&
                  strcmp(code->file, "__init__") == 0;

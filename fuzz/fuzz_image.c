@@ -12,8 +12,8 @@
 #include <string.h>
 
 /* A fuzz target is one source file; the builder of invented tracees is the engine tests'. */
-#include "tests/engine/layouts.c"
-#include "tests/engine/world.c"
+#include "tests/engine/layouts.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/world.c"   /* NOLINT(bugprone-suspicious-include) */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -48,7 +48,7 @@ static void apply(state *s, const uint8_t *change)
 {
     unsigned where = half(change + 2);
     size_t n = where % s->place_count;
-    size_t at = where / PLACES * 4 % s->places[n].len;
+    size_t at = (size_t)(where / PLACES) * 4 % s->places[n].len;
     uint64_t value;
     memcpy(&value, change + 4, sizeof value);
     uint8_t *to = au_image_at(s->w->image, s->places[n].at + at, 8);

@@ -252,11 +252,11 @@ START_TEST(names)
                                         "\xc3\xa9\xc3\xbfx",
                                         "\xce\xb1\xe4\xb8\xad\xed\x9f\xbf",
                                         "\xf0\x9f\x90\x8dx\xf4\x8f\xbf\xbf",
-                                        "\xef\xbf\xbd"
-                                        "D800x\xef\xbf\xbd"
-                                        "DFFF",
-                                        "\xef\xbf\xbd"
-                                        "FFFD\xce\xb1"};
+                                        ("\xef\xbf\xbd"
+                                         "D800x\xef\xbf\xbd"
+                                         "DFFF"),
+                                        ("\xef\xbf\xbd"
+                                         "FFFD\xce\xb1")};
     int form = _i % 3;
     begin(_i / 3);
     w_thread *t = world_basic(w);

@@ -30,7 +30,7 @@ static void end(void)
 
 static w_thread *another(w_interp *interp, unsigned n)
 {
-    w_thread *made = world_thread(w, interp, UINT64_C(0x7ffe00000000) + (uint64_t)n * 4096, (au_tid)(5000 + n));
+    w_thread *made = world_thread(w, interp, UINT64_C(0x7ffe00000000) + (uint64_t)n * 4096, (au_tid)n + 5000);
     w_frame frame = {w->codes, 1 + (int)(n % 50), W_PLAIN, 0};
     world_stack(w, made, &frame, 1);
     return made;
