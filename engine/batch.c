@@ -206,16 +206,18 @@ static int serve(au_engine *e)
  * a preemption of us shows in how long the batch took. It has nothing to do with what the tracee does, so leaving such
  * batches out favours nobody.
  */
-static int was_steady(au_engine *e, uint64_t spent_ns)
+static void judge_pace(au_engine *e, uint64_t spent_ns, au_batch *b)
 {
     uint64_t piece = spent_ns * 1000 / (e->scratch.piece_count + 2);
     if (!e->piece_ps || piece < e->piece_ps) {
         e->piece_ps = piece ? piece : 1;
-        return 1;
+        b->steady = b->swift = 1;
+        return;
     }
     uint64_t usual = e->piece_ps;
     e->piece_ps += (piece < 2 * usual ? piece - usual : usual) / 16; /* machines slow down, too */
-    return piece < usual + usual / 2;
+    b->steady = piece < usual + usual / 2;
+    b->swift = piece < usual + usual / 8;
 }
 
 static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
@@ -276,6 +278,8 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
     e->batch++;
+    b->epoch_before = interp->epoch;
+    interp->version_seen = interp->version_new;
     if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b))) {
         return -1;
     }
@@ -283,7 +287,7 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     if (serve(e)) {
         return -1;
     }
-    b->steady = was_steady(e, e->remote.ops->now(e->sys) - before);
+    judge_pace(e, e->remote.ops->now(e->sys) - before, b);
     judge_state(e, rec, b);
     if (with_checks) {
         judge_checks(e, interp, rec, b);

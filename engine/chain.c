@@ -17,7 +17,9 @@ enum {
     CHUNK_SIZE_MAX = 1 << 30,
     CHUNKS_MAX = 1 << 20,
     FRAMES_MAX = 1 << 24, /* a bound for a walk that reads as it goes: no stack is that deep */
-    SLACK = 512           /* asked for beyond the top of the last look: the next calls */
+    SLACK = 512,          /* asked for beyond the top of the last look: the next calls */
+    CALLER_MAX = 4096,    /* bytes of one frame's locals and stack, where they are not told */
+    OWNER_GENERATOR = 1   /* Include/internal/pycore_frame.h, enum _frameowner */
 };
 
 static const au_raw_frame nothing;
@@ -70,6 +72,16 @@ static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_c
 
 typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_BAD } verdict;
 
+/*
+ * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
+ * and `stacktop` is -1, and a caller's is not (Include/internal/pycore_frame.h, _PyFrame_GetStackPointer). From 3.14 on
+ * a frame that has returned loses its executable, so the innermost live one is the last that has one.
+ */
+static int executes(const au_layout *l, const uint8_t *f)
+{
+    return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
+}
+
 /* Judges a copied frame. DROP: a frame that has returned already; its caller is intact. */
 static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int innermost, au_raw_frame *out,
                      au_addr *previous)
@@ -86,11 +98,14 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
         int8_t state = (int8_t)f[l->frame_state];
         out->ip = (uint64_t)(int64_t)au__i32(f + l->frame_ip);
         out->code = executable;
-        /* FRAME_EXECUTING 0, FRAME_UNWINDING 2; created and ended ones are no callers */
-        if (!au__plausible(executable) || (!innermost && state != 0 && state != 2)) {
-            return FRAME_BAD;
-        }
-        return state > 0 && state != 2 ? FRAME_DROP : FRAME_GOOD;
+        /*
+         * FRAME_EXECUTING 0, FRAME_UNWINDING 2; created and ended ones are no callers. The innermost one executed when
+         * the thread state was read, whatever its copy says: it is kept for its code object or on a free list, with
+         * code and caller as they were (Objects/frameobject.c, frame_dealloc). Only a generator's is cut off when it
+         * hands out a value (Objects/genobject.c, gen_send_ex).
+         */
+        int runs = state == 0 || state == 2;
+        return au__plausible(executable) && (runs || (innermost && *previous)) ? FRAME_GOOD : FRAME_BAD;
     }
     out->owner = f[l->frame_owner];
     out->ip = au__u64(f + l->frame_ip);
@@ -115,6 +130,9 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
         }
     }
     out->code = executable;
+    if (l->minor == 11 && out->owner == OWNER_GENERATOR && !*previous && !(innermost && executes(l, f))) {
+        return FRAME_BAD; /* it has handed out a value meanwhile: nobody's caller, and no root */
+    }
     return au__plausible(executable) ? FRAME_GOOD : FRAME_BAD;
 }
 
@@ -236,13 +254,17 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
 }
 
 /*
- * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
- * and `stacktop` is -1, and a caller's is not (Include/internal/pycore_frame.h, _PyFrame_GetStackPointer). From 3.14 on
- * a frame that has returned loses its executable, so the innermost live one is the last that has one.
+ * Does a caller's memory, from its locals on, hold this object? The function that it called and the generator that it
+ * resumed are still in the slots of its value stack that the call has popped, or among its locals.
  */
-static int executes(const au_layout *l, const uint8_t *f)
+static int holds_object(const uint8_t *from, const uint8_t *to, au_addr object)
 {
-    return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
+    for (; from + 8 <= to; from += 8) {
+        if ((au__u64(from) & ~UINT64_C(3)) == object) { /* _PyStackRef has marks in the low bits */
+            return 1;
+        }
+    }
+    return 0;
 }
 
 static int called_by(const au_layout *l, const uint8_t *f, au_addr caller)
@@ -257,7 +279,6 @@ static int called_by(const au_layout *l, const uint8_t *f, au_addr caller)
  */
 static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece *p, au_addr code, au_addr *addr)
 {
-    enum { CALLER_MAX = 4096 }; /* bytes of one frame's locals and stack */
     const au_layout *l = &e->remote.layout;
     uint64_t at = *addr - c->addr;
     uint64_t end;
@@ -282,7 +303,7 @@ static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece 
     return NULL;
 }
 
-int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
+int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_t common)
 {
     const au_layout *l = &e->remote.layout;
     au_scratch *s = &e->scratch;
@@ -307,6 +328,7 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
     const uint8_t *f = in_chunk(e, c, addr, 1);
     au_raw_frame above[64];
     size_t n = 0;
+    int doubt = 0;
     while (f && !executes(l, f)) {
         au_addr previous;
         const uint8_t *next = callee_in(e, c, p, code, &addr);
@@ -319,6 +341,8 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
         if (n == sizeof above / sizeof above[0] || judge(l, next, addr, 0, &above[n], &previous) != FRAME_GOOD) {
             return 0;
         }
+        /* an interrupt in the middle of the copy can bring two frames together that never met */
+        doubt |= !holds_object(f + l->frame_localsplus, next, au__u64(next + l->frame_function) & ~UINT64_C(3));
         code = above[n].code;
         if (!au__codes_get(&e->codes, code)) {
             au_outcome outcome; /* what was left over in the copy is no frame: its "code" is not one */
@@ -331,7 +355,8 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
         above[n++].outside = -1;
         f = next;
     }
-    if (!f || au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
+    if (!f || (doubt && !b->swift) ||
+        au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
         return 0;
     }
     memmove(s->raw[1] + n, s->raw[1] + (s->raw_count[1] - common), common * sizeof *s->raw[1]);
@@ -340,6 +365,43 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
     }
     s->raw_count[1] = common + n;
     return 1;
+}
+
+uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look)
+{
+    const au_layout *l = &e->remote.layout;
+    const au_scratch *s = &e->scratch;
+    const au_raw_frame *raw = s->raw[look];
+    uint64_t doubt = 0;
+    size_t chunk = 0;
+    for (size_t i = 0; l->minor > 10 && i < s->raw_count[look]; i++) {
+        if (raw[i].owner != OWNER_GENERATOR || raw[i].outside < 0) {
+            continue;
+        }
+        size_t caller = i + 1;
+        while (caller < s->raw_count[look] && raw[caller].skip) {
+            caller++;
+        }
+        if (caller == s->raw_count[look] || raw[caller].outside >= 0) {
+            continue; /* a generator's own frame stays what it is */
+        }
+        while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], raw[caller].addr)) {
+            chunk++;
+        }
+        const uint8_t *f = chunk < rec->chunk_count ? in_chunk(e, &rec->chunks[chunk], raw[caller].addr, look) : NULL;
+        if (!f) {
+            chunk = 0;
+            continue;
+        }
+        const au_piece *p = &s->pieces[rec->chunks[chunk].piece[look]];
+        const au_code *code = au__codes_get(&e->codes, raw[caller].code);
+        const uint8_t *end = (const uint8_t *)p->buf + p->len;
+        const uint8_t *until = f + (code && code->frame_bytes ? code->frame_bytes : CALLER_MAX);
+        if (!holds_object(f + l->frame_localsplus, until < end ? until : end, raw[i].addr - l->gen_frame)) {
+            doubt = (doubt ^ raw[i].addr ^ raw[caller].code) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+        }
+    }
+    return doubt;
 }
 
 void au__outside_order(au_engine *e, au_thread_rec *rec)

@@ -337,7 +337,8 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
         int32_t words = au__i32(head + l->code_framesize);
         code->frame_bytes = words > 0 && words < 1 << 20 ? (uint32_t)words * 8 : 0;
     }
-    code->by_content = l->code_version == AU_ABSENT || au__u32(head + l->code_version) == 0;
+    code->version = l->code_version == AU_ABSENT ? 0 : au__u32(head + l->code_version);
+    code->by_content = code->version == 0;
     /* the same object before and after: then all that was read in between belongs to it */
     outcome = au__read(r, code->addr, again, len);
     if (outcome == AU_OK &&

@@ -55,6 +55,7 @@ void au_engine_destroy(au_engine *e)
     free(e->scratch.raw[0]);
     free(e->scratch.raw[1]);
     free(e->scratch.chunks);
+    free(e->scratch.pending);
     free(e->scratch.frames);
     free(e->scratch.locations);
     au_buf_deinit(&e->scratch.arena);
@@ -75,6 +76,12 @@ void au_engine_set_poll(au_engine *e, au_poll_fn poll, void *baton)
 {
     e->poll = poll;
     e->poll_baton = baton;
+}
+
+void au_engine_set_found(au_engine *e, au_found_fn found, void *baton)
+{
+    e->found = found;
+    e->found_baton = baton;
 }
 
 const au_stats *au_engine_stats(const au_engine *e)
@@ -413,6 +420,8 @@ static au_error *again(au_engine *e, int *gone)
         au_error_clear(error);
         error = NULL;
         *gone = 1;
+    } else if (!error && e->found) {
+        e->found(e->found_baton, &e->python);
     }
     return error;
 }

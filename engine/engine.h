@@ -112,6 +112,10 @@ typedef struct au_engine au_engine;
 /** Called at most every 10 ms while looking and sampling; return non-zero to stop. */
 typedef int (*au_poll_fn)(void *baton);
 
+/** Called by au_engine_run between two passes, after it has found an interpreter again. `python` as of au_engine_find.
+ */
+typedef void (*au_found_fn)(void *baton, const au_python *python);
+
 /** The caller keeps `sys` and `sink` alive until destroy. */
 au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sink *sink, au_engine **out);
 
@@ -123,6 +127,9 @@ void au_engine_stop(au_engine *engine);
 
 /** See au_poll_fn; NULL takes it away. */
 void au_engine_set_poll(au_engine *engine, au_poll_fn poll, void *baton);
+
+/** See au_found_fn; NULL takes it away. */
+void au_engine_set_found(au_engine *engine, au_found_fn found, void *baton);
 
 /**
  * Looks for an interpreter with a thread that has frames, again and again until timeout_ms is over.

@@ -112,6 +112,7 @@ typedef struct au_code {
     int orphan;           /* no longer in the table; freed with its last pin */
     int shim;             /* the cleanup frame of a class call: never shown */
     int by_content;       /* no version number: its names and table are compared */
+    uint32_t version;     /* 3.12+: co_version, counted up by its interpreter; 0: none */
     int32_t firstlineno;
     int32_t firsttraceable;
     uint32_t frame_bytes; /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
@@ -239,6 +240,7 @@ typedef struct au_thread_rec {
     size_t check_count, check_cap;
     /* last accepted stack, and what of it the sink has taken */
     au_stack stack;
+    uint64_t doubt;  /* au__chain_doubt of the last look that had one and was not followed by one without */
     int stack_taken; /* the sink's previous sample of this thread state had exactly this stack */
     /* name */
     char *name; /* UTF-8, owned; NULL: not resolved, `hex` counts */
@@ -253,6 +255,8 @@ typedef struct au_interp_rec {
     int64_t id;
     au_addr threads_head;
     uint64_t epoch; /* code generation last seen; 0 if there is none */
+    uint32_t version_seen; /* 3.12+: code objects of this version and below were made before the current batch */
+    uint32_t version_new;  /* highest that was met since */
     uint32_t seen;
     au_addr threading_active; /* dict object, 0 if not known */
     au_addr modules;
@@ -269,6 +273,10 @@ typedef struct au_scratch {
     size_t raw_count[2], raw_cap[2];
     au_chunk *chunks;
     size_t chunk_cap;
+    au_raw_frame *pending; /* the stack that new code objects were first seen in, up to the innermost of them */
+    size_t pending_count, pending_cap;
+    size_t newest;    /* raw frames from the root to the innermost one whose code object was entered just now */
+    size_t dead;      /* raw frames outside of the one whose code object is none any more */
     au_frame *frames; /* the stack in the making, outermost first */
     size_t frame_count, frame_cap;
     au_location **locations; /* of the sample in the making */
@@ -289,6 +297,8 @@ struct au_engine {
     volatile int stop;
     au_poll_fn poll;
     void *poll_baton;
+    au_found_fn found;
+    void *found_baton;
     uint64_t poll_due_ns;
     au_stats stats;
     au_codes codes;

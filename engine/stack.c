@@ -14,6 +14,7 @@
 
 enum {
     TRIES = 48,         /* looks that moved */
+    STEADY_TRIES = 8,   /* looks that were interrupted */
     NO_ROOT_TRIES = 16, /* without ever seeing a root */
     EXTENSIONS = 96,    /* batches that asked for too little */
     FORGET_AFTER = 32   /* samples after which an unused prediction is dropped */
@@ -118,12 +119,32 @@ typedef enum made {
     MADE_OK,
     MADE_PROVE, /* known, and to be proven for the looks at hand */
     MADE_AGAIN, /* entered just now: needs new looks */
+    MADE_DEAD,  /* no code object any more */
     MADE_MOVED,
     MADE_MEMORY
 } made;
 
+/*
+ * A code object that was entered after the looks is the one that the looks have seen if it was made before them: from
+ * 3.12 on an interpreter numbers its code objects as it makes them (Objects/codeobject.c, init_code).
+ */
+static made as_old_as_the_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_code *code, au_code **out)
+{
+    if (au__check_add(e, rec, code)) {
+        return MADE_MEMORY;
+    }
+    if (code->version == 0 || code->version > interp->version_seen) {
+        return MADE_AGAIN;
+    }
+    code->born_batch = e->batch - 1;
+    code->valid_batch = e->batch;
+    *out = code;
+    return MADE_OK;
+}
+
 /* Finds the code object of a raw frame, proven for this batch. `guess` is what the last stack had at this place. */
-static made proven_code(au_engine *e, au_thread_rec *rec, const au_raw_frame *raw, au_code *guess, au_code **out)
+static made proven_code(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_raw_frame *raw,
+                        au_code *guess, au_code **out)
 {
     au_code *code = guess && guess->addr == raw->code && !guess->orphan ? guess : au__codes_get(&e->codes, raw->code);
     if (code && code->valid_batch == e->batch) {
@@ -131,7 +152,7 @@ static made proven_code(au_engine *e, au_thread_rec *rec, const au_raw_frame *ra
         return MADE_OK;
     }
     if (code && code->born_batch >= e->batch) {
-        return MADE_AGAIN;
+        return as_old_as_the_looks(e, interp, rec, code, out);
     }
     for (size_t i = 0; code && i < rec->check_count; i++) {
         if (rec->checks[i].code == code && rec->checks[i].failed) {
@@ -145,10 +166,11 @@ static made proven_code(au_engine *e, au_thread_rec *rec, const au_raw_frame *ra
     au_outcome outcome;
     code = au__codes_resolve(&e->codes, &e->remote, raw->code, &outcome);
     if (!code) {
-        return outcome == AU_OK ? MADE_MEMORY : MADE_MOVED;
+        return outcome == AU_OK ? MADE_MEMORY : MADE_DEAD;
     }
     code->born_batch = e->batch;
-    return au__check_add(e, rec, code) ? MADE_MEMORY : MADE_AGAIN;
+    interp->version_new = code->version > interp->version_new ? code->version : interp->version_new;
+    return as_old_as_the_looks(e, interp, rec, code, out);
 }
 
 static au_code *guess_for(const au_thread_rec *rec, size_t from_root)
@@ -160,7 +182,7 @@ static au_code *guess_for(const au_thread_rec *rec, size_t from_root)
  * Makes scratch.frames of the `count` outermost raw frames of a look. All codes are tried, so that one more batch
  * brings all that were missing.
  */
-static made make_frames(au_engine *e, au_thread_rec *rec, int look, size_t count, int whole)
+static made make_frames(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int look, size_t count, int whole)
 {
     au_scratch *s = &e->scratch;
     const au_raw_frame *raw = count ? s->raw[look] + (s->raw_count[look] - count) : NULL;
@@ -179,7 +201,9 @@ static made make_frames(au_engine *e, au_thread_rec *rec, int look, size_t count
             continue;
         }
         au_code *code = NULL;
-        made m = proven_code(e, rec, &raw[i], guess_for(rec, shown), &code);
+        made m = proven_code(e, interp, rec, &raw[i], guess_for(rec, shown), &code);
+        s->newest = m == MADE_AGAIN ? count - i : s->newest;
+        s->dead = m == MADE_DEAD ? count - i - 1 : s->dead;
         if (m == MADE_OK) {
             code->shown_batch = e->batch;
         } else if (m > MADE_AGAIN) {
@@ -217,15 +241,39 @@ static made make_frames(au_engine *e, au_thread_rec *rec, int look, size_t count
     return result;
 }
 
-/* The same, proving what is not proven yet. */
-static made make_proven(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int look, size_t count, int whole)
+/* From 3.14 on: has no code object been freed since before the batch? Then those entered just now were there then. */
+static int nothing_was_freed(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b)
 {
-    made m = make_frames(e, rec, look, count, whole);
+    uint64_t generation;
+    uint32_t at = e->remote.layout.interp_code_generation;
+    if (at == AU_ABSENT || !b->epoch_before || au__read_u64(&e->remote, interp->addr + at, &generation) != AU_OK ||
+        generation + 1 != b->epoch_before) {
+        return 0;
+    }
+    for (size_t i = 0; i < rec->check_count; i++) {
+        au_code *code = rec->checks[i].code;
+        if (code->born_batch >= e->batch) {
+            code->born_batch = e->batch - 1;
+            code->valid_batch = e->batch;
+            code->epoch = b->epoch_before;
+        }
+    }
+    return 1;
+}
+
+/* The same, proving what is not proven yet. */
+static made make_proven(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, int look,
+                        size_t count, int whole)
+{
+    made m = make_frames(e, interp, rec, look, count, whole);
     for (int n = 0; m == MADE_PROVE && n < 2; n++) {
         if (au__batch_prove(e, interp, rec)) {
             return MADE_MEMORY;
         }
-        m = make_frames(e, rec, look, count, whole);
+        m = make_frames(e, interp, rec, look, count, whole);
+    }
+    if (m == MADE_AGAIN && nothing_was_freed(e, interp, rec, b)) {
+        m = make_frames(e, interp, rec, look, count, whole);
     }
     return m == MADE_PROVE ? MADE_MOVED : m;
 }
@@ -313,7 +361,7 @@ static int still_ours(const au_engine *e, const au_thread_rec *rec, const uint8_
            native == rec->native;
 }
 
-typedef enum step { STEP_ACCEPT, STEP_EXTEND, STEP_MOVED, STEP_LOST, STEP_MEMORY } step;
+typedef enum step { STEP_ACCEPT, STEP_TORN, STEP_EXTEND, STEP_MOVED, STEP_LOST, STEP_MEMORY } step;
 
 /* What the tries of one read have brought so far. */
 typedef struct best {
@@ -349,12 +397,77 @@ static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b)
 }
 
 /* Makes what can be made of an agreed part, for the case that no try brings a whole stack. */
-static step keep_part(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, size_t count, int truncated, best *found)
+static step keep_part(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, size_t count,
+                      int truncated, best *found)
 {
-    made m = make_proven(e, interp, rec, 0, count, truncated);
+    made m = make_proven(e, interp, rec, b, 0, count, truncated);
     found->have = m == MADE_OK;
     found->truncated = truncated;
     return m == MADE_MEMORY ? STEP_MEMORY : m == MADE_AGAIN ? STEP_EXTEND : STEP_MOVED;
+}
+
+/*
+ * The moment of a sample is that of the first whole look. A code object in it that is not known yet is read and proven
+ * for the next look; if by then its frame has gone, the sample is not moved to what runs now, since that would favour
+ * code that lives long: the frames around it are kept, and the sample is torn.
+ */
+static step tear(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, int look, size_t count,
+                 best *found)
+{
+    made m = make_proven(e, interp, rec, b, look, count, 0);
+    if (m == MADE_MEMORY || m == MADE_AGAIN) {
+        return m == MADE_AGAIN ? STEP_EXTEND : STEP_MEMORY;
+    }
+    if (m != MADE_OK) {
+        e->scratch.frame_count = 0;
+    }
+    found->have = 1;
+    found->truncated = 0;
+    return STEP_TORN;
+}
+
+/* How many of the frames that wait for their proof, counted from the root, the look still has. */
+static size_t still_there(const au_scratch *s, int look, size_t count)
+{
+    size_t n = 0;
+    while (n < s->pending_count && n < count &&
+           same_frame(&s->pending[s->pending_count - 1 - n], &s->raw[look][s->raw_count[look] - 1 - n])) {
+        n++;
+    }
+    return n;
+}
+
+static int wait_for_proof(au_engine *e, int look)
+{
+    au_scratch *s = &e->scratch;
+    if (au__grow(&s->pending, &s->pending_cap, s->newest, sizeof *s->pending, &e->stats)) {
+        return -1;
+    }
+    s->pending_count = s->newest;
+    memcpy(s->pending, s->raw[look] + (s->raw_count[look] - s->newest), s->newest * sizeof *s->pending);
+    return 0;
+}
+
+/* A whole stack in a look: its code objects. */
+static step name_it(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, int look, size_t count,
+                    best *found)
+{
+    size_t stands = still_there(&e->scratch, look, count);
+    if (stands < e->scratch.pending_count) {
+        return tear(e, interp, rec, b, look, stands, found);
+    }
+    switch (make_proven(e, interp, rec, b, look, count, 1)) {
+    case MADE_OK:
+        return STEP_ACCEPT;
+    case MADE_AGAIN:
+        return wait_for_proof(e, look) ? STEP_MEMORY : STEP_EXTEND;
+    case MADE_DEAD:
+        return tear(e, interp, rec, b, look, e->scratch.dead, found);
+    case MADE_MEMORY:
+        return STEP_MEMORY;
+    default:
+        return STEP_MOVED;
+    }
 }
 
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, best *found)
@@ -371,6 +484,9 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     step s = predictions(e, rec, &b);
     if (s != STEP_ACCEPT) {
         return s;
+    }
+    if (!b.steady && tries < STEADY_TRIES) {
+        return STEP_MOVED; /* also if it agrees: of interrupted looks only those at slow code do */
     }
     found->moving |= found->top && found->top != b.top;
     found->top = b.top;
@@ -404,40 +520,42 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     }
     size_t count = e->scratch.raw_count[0];
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
+    if (second == AU_CHAIN_ROOT && b.steady && e->remote.layout.minor == 10) {
+        /* The frames of a call stay in memory with their code and their caller until they are used again, so the later
+           look, from the innermost frame outwards, is as good as a stack that stands. */
+        return name_it(e, interp, rec, &b, 1, e->scratch.raw_count[1], found);
+    }
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
         int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
         int agree = looks_agree(&e->scratch);
         if (agree && e->remote.layout.minor >= 14) {
             /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are
                not favoured, the moment is always that of the second copy: has the innermost frame called by then? */
-            if (b.steady && au__chain_resolve(e, rec, count)) {
+            if (b.steady && au__chain_resolve(e, rec, &b, count)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             }
         } else if (!agree) {
             size_t common = common_part(&e->scratch);
-            if (b.steady && au__chain_resolve(e, rec, common)) {
+            if (b.steady && au__chain_resolve(e, rec, &b, common)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             } else if (last_try) {
-                return keep_part(e, interp, rec, common, 0, found);
+                return keep_part(e, interp, rec, &b, common, 0, found);
             } else {
                 return STEP_MOVED;
             }
         }
-        switch (make_proven(e, interp, rec, look, count, 1)) {
-        case MADE_OK:
-            return STEP_ACCEPT;
-        case MADE_AGAIN:
-            return STEP_EXTEND;
-        case MADE_MEMORY:
-            return STEP_MEMORY;
-        default:
-            return STEP_MOVED;
+        uint64_t doubt = au__chain_doubt(e, rec, look);
+        int seen_before = doubt == rec->doubt;
+        rec->doubt = doubt;
+        if (doubt && !seen_before) {
+            return last_try ? keep_part(e, interp, rec, &b, 0, 0, found) : STEP_MOVED;
         }
+        return name_it(e, interp, rec, &b, look, count, found);
     }
     if (last_try && first == AU_CHAIN_BROKEN && second == AU_CHAIN_BROKEN && count && looks_agree(&e->scratch)) {
-        return keep_part(e, interp, rec, count, 1, found);
+        return keep_part(e, interp, rec, &b, count, 1, found);
     }
     found->have = 0;
     return STEP_MOVED;
@@ -448,11 +566,15 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
     best found = {0};
     unsigned tries = 0;
     unsigned extensions = 0;
+    e->scratch.pending_count = 0;
     while (tries < TRIES && extensions < EXTENSIONS) {
         switch (attempt(e, interp, rec, tries, &found)) {
         case STEP_ACCEPT:
             forget(e, rec);
             return take_over(e, rec, 0, same) ? AU_WALK_MEMORY : AU_WALK_OK;
+        case STEP_TORN:
+            tries = TRIES;
+            break;
         case STEP_EXTEND:
             found.have = 0; /* scratch.frames is no longer whole */
             extensions++;

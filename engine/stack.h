@@ -12,10 +12,12 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, tstate_again, epoch;
+    uint64_t epoch_before; /* code generation that was read before the batch; 0: none */
     const uint8_t *ts; /* copy of the thread state; NULL if not readable */
     au_addr top;       /* current frame; 0: none */
     au_addr chunk, chunk_top;
-    int steady;      /* it took no longer than usual: nobody interrupted the copying */
+    int steady;      /* it took no longer than usual: nobody interrupted the copying for long */
+    int swift;       /* ... nor for short */
     int cframe_fits; /* the frame pointer was read where the thread state says it is */
 } au_batch;
 
@@ -49,7 +51,14 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
  * copy of a chunk is made in well under the time of a call, so one copy alone is a moment too, if the frames in it tell
  * which of them executes. Completes scratch.raw[1] from the second look's copy; 0: it cannot be told.
  */
-int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common);
+int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_t common);
+
+/**
+ * A generator that runs is called from a frame that holds the generator, unless C code stands between (asyncio's tasks,
+ * `map`). 0: all generators of the look are so called; else a number that stands for those that are not. The two looks
+ * cannot tell a caller that was replaced and came back, since its frame has the same place in the chunk.
+ */
+uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look);
 
 /** Brings rec->outside into the order of the last walk of look 0, innermost first, so that a batch can nest. */
 void au__outside_order(au_engine *e, au_thread_rec *rec);

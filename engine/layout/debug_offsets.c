@@ -191,6 +191,8 @@ static void add_constants(au_layout *layout, const uint8_t *bytes, int v)
     layout->frame_localsplus = (uint32_t)word_at(bytes, localspluses[v]);
     layout->code_version = (uint32_t)word_at(bytes, localsplusnames[v]) - 4;
     layout->code_framesize = layout->code_firstlineno + 8; /* co_nlocalsplus stands between (cpython/code.h) */
+    layout->frame_function = 16;
+    layout->gen_frame = object_size + 56;
     if (v == 0) {
         layout->frame_stacktop = layout->frame_localsplus - 8;
     }

@@ -50,6 +50,8 @@
     X(frame_tlbc_index) /* free-threaded 3.14+: int32 */                                                               \
     X(frame_localsplus) /* also the least size of a frame */                                                           \
     X(frame_state)      /* 3.10: int8 f_state */                                                                       \
+    X(frame_function)   /* 3.11+: the function object that was called */                                               \
+    X(gen_frame)        /* 3.11+: the frame inside a generator object */                                               \
     X(code_filename)                                                                                                   \
     X(code_name)                                                                                                       \
     X(code_qualname) /* 3.11+ */                                                                                       \

@@ -48,6 +48,8 @@ static const struct {
     M(frame_tlbc_index, "interpreter_frame.tlbc_index"),
     M(frame_localsplus, "interpreter_frame.localsplus"),
     M(frame_state, "frame_object.f_state"),
+    M(frame_function, NULL),
+    M(gen_frame, "gen_object.gi_iframe"),
     M(code_filename, "code_object.filename"),
     M(code_name, "code_object.name"),
     M(code_qualname, "code_object.qualname"),
@@ -114,6 +116,9 @@ static int32_t expected(int build, size_t i)
     }
     if (strcmp(member, "code_version") == 0 && minor >= 12) {
         return layout_free_threaded(build) ? 108 : 92; /* seen in 3.12.1, 3.13.0, 3.13.5t, 3.13.18, 3.14.10, 3.15.2 */
+    }
+    if (strcmp(member, "frame_function") == 0 && minor >= 11) {
+        return minor == 11 ? 0 : 16; /* pycore_frame.h: f_func, from 3.12 f_funcobj */
     }
     if (strcmp(member, "code_framesize") == 0 && minor >= 12) {
         return layout_free_threaded(build) ? 92 : 76; /* co_framesize, behind co_nlocalsplus (cpython/code.h) */
