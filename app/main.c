@@ -42,6 +42,7 @@ static int fail_options(au_error *error)
 int main(int argc, const char *const *argv)
 {
     apr_pool_t *pool;
+    au_standard_descriptors_init();
     if (apr_app_initialize(&argc, &argv, NULL) != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) {
         return AU_ERR_MEMORY;
     }

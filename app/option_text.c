@@ -52,7 +52,7 @@ int au_options_help(au_buf *out, int colour)
                                "A number and its unit are one word: -i 1ms, -i1ms, -i=1ms, --interval=1ms and "
                                "--interval 1ms are the same.",
                                0, 0, WIDTH) ||
-                 au_words_append(out, "\nReport bugs to the project's issue tracker; README.md names it.\n");
+                 au_words_append(out, "\nReport bugs to the project's issue tracker.\n");
     return failed ? -1 : 0;
 }
 

@@ -127,10 +127,13 @@ static void settle(au_output *output)
     wake_sampler(output);
 }
 
+/* What was there at the call, not what comes meanwhile: that waits for the next tick, or for half a ring of it. So the
+ * number of small writes is bound by time alone, however the two threads take turns. */
 static void drain(au_output *output)
 {
+    uint64_t goal = atomic_load(&output->head);
     apr_time_t last = apr_time_now();
-    while (take_piece(output)) {
+    while (atomic_load(&output->tail) < goal && take_piece(output)) {
         apr_time_t now = apr_time_now();
         if (now - last >= apr_time_from_msec(AU_OUTPUT_TICK_MS) || now < last) {
             settle(output); /* a sampler that never lets the ring run dry must not put this off */
@@ -148,12 +151,16 @@ static int worth_waking(const au_output *output, uint64_t head)
 
 static void sleep_a_tick(au_output *output)
 {
+    const apr_time_t tick = apr_time_from_msec(AU_OUTPUT_TICK_MS);
     apr_thread_mutex_lock(output->mutex);
     atomic_store(&output->asleep, 1);
-    uint64_t head = atomic_load(&output->head);
-    int awaited = atomic_load(&output->waiting) && atomic_load(&output->settled) != head;
-    if (!worth_waking(output, head) && !awaited && !atomic_load(&output->closing)) {
-        (void)apr_thread_cond_timedwait(output->more, output->mutex, apr_time_from_msec(AU_OUTPUT_TICK_MS));
+    for (apr_time_t start = apr_time_now(), now = start; now >= start && now - start < tick; now = apr_time_now()) {
+        uint64_t head = atomic_load(&output->head);
+        int awaited = atomic_load(&output->waiting) && atomic_load(&output->settled) != head;
+        if (worth_waking(output, head) || awaited || atomic_load(&output->closing)) {
+            break;
+        }
+        (void)apr_thread_cond_timedwait(output->more, output->mutex, tick - (now - start));
     }
     atomic_store(&output->asleep, 0);
     apr_thread_mutex_unlock(output->mutex);

@@ -2,6 +2,7 @@
 #include <apr_errno.h>
 #include <apr_file_io.h>
 #include <apr_strings.h>
+#include <errno.h>
 
 #include "app/output.h"
 #include "platform/platform.h"
@@ -12,12 +13,26 @@ typedef struct file_sink {
     apr_file_t *file; /* NULL: standard output */
 } file_sink;
 
+/* A full disk too, for this user. Not every system knows it. */
+static int is_over_quota(apr_status_t status)
+{
+#ifdef EDQUOT
+    return status == EDQUOT;
+#else
+    (void)status;
+    return 0;
+#endif
+}
+
 static au_error *cannot(const char *what, const file_sink *sink, apr_status_t status)
 {
     char text[128];
     au_error *error = au_error_create(AU_ERR_IO, (int)APR_TO_OS_ERROR(status), "cannot %s %s", what, sink->name);
     error = au_error_cause(error, "%s", apr_strerror(status, text, sizeof text));
-    if (APR_STATUS_IS_ENOSPC(status)) {
+    if (status == EFBIG) {
+        error = au_error_hint(error, "raise the limit of file sizes (ulimit -f) or choose another file system; what is "
+                                     "there can be read up to its last whole sample");
+    } else if (APR_STATUS_IS_ENOSPC(status) || is_over_quota(status)) {
         error = au_error_hint(error, "make room or choose another file; what is there can be read up to its last whole "
                                      "sample");
     } else if (APR_STATUS_IS_EPIPE(status)) {

@@ -29,6 +29,7 @@ typedef struct run {
     au_target target;
     au_engine *engine;
     uint64_t ending_since_ns; /* 0: no signal yet */
+    char announced[64];       /* the version that the user was told last */
 } run;
 
 /* Shows a failure and ends it; returns the exit status. */
@@ -212,7 +213,7 @@ static au_emit_end label_metadata(run *me, const char *key, const char *label)
     return end;
 }
 
-/* Says on stderr and in the stream which Python it is. A write that fails is found by the first sample. */
+/* Says in the stream and on stderr which Python it is. A write that fails is found by the first sample. */
 static void announce(run *me, const au_python *python)
 {
     char version[64], level[64];
@@ -224,6 +225,11 @@ static void announce(run *me, const au_python *python)
     }
     if (python->other_runtime) {
         (void)label_metadata(me, "other_runtime", python->other_runtime);
+    }
+    int known = strcmp(version, me->announced) == 0;
+    snprintf(me->announced, sizeof me->announced, "%s", version);
+    if (known) {
+        return; /* found again in the same program, or in another one of that version: no news for the user */
     }
 
     if (!me->options->pipe) {
@@ -242,6 +248,15 @@ static void announce(run *me, const au_python *python)
                        "There is a second Python runtime in the process, in %s. Only the one in %s is sampled.",
                        python->other_runtime, python->image ? python->image : "the executable");
     }
+}
+
+static void found_again(void *baton, const au_python *python)
+{
+    announce(baton, python);
+}
+
+static void say_how_long(const run *me)
+{
     if (me->options->exposure_ms && !me->options->pipe) {
         uint64_t ms = me->options->exposure_ms;
         char part[16] = "";
@@ -340,6 +355,18 @@ static int abandon(run *me, au_failure failure)
     return status;
 }
 
+static au_error *find_python(run *me, const au_python **python)
+{
+    au_error *error;
+    while ((error = au_engine_find(me->engine, me->target.proc, python))) {
+        error = au_target_reopen(&me->target, me->options, error);
+        if (error) {
+            return error;
+        }
+    }
+    return NULL;
+}
+
 static int sample(run *me)
 {
     const au_options *options = me->options;
@@ -353,13 +380,15 @@ static int sample(run *me)
         return abandon(me, (au_failure){.error = error, .sign = AU_SIGN_SKULL});
     }
     au_engine_set_poll(me->engine, poll_run, me);
+    au_engine_set_found(me->engine, found_again, me);
 
     const au_python *python = NULL;
-    error = au_engine_find(me->engine, me->target.proc, &python);
+    error = find_python(me, &python);
     if (error) {
         return abandon(me, au_target_explain(&me->target, options, error));
     }
     announce(me, python);
+    say_how_long(me);
 
     au_ran ran = AU_RAN_STOPPED;
     error = au_engine_run(me->engine, &ran);

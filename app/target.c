@@ -8,6 +8,7 @@ enum {
     PATIENCE_MS = 5000,    /* for a program that was told to end */
     SLICE_MS = 50,         /* between two looks for another signal */
     LAST_MOMENTS_MS = 500, /* from the child's end until the engine must have noticed */
+    RETRY_NS = 5000000,    /* between two looks at a child that cannot be read yet */
     INTERRUPT_SIGNAL = 2   /* SIGINT: POSIX.1-2017, utility kill */
 };
 
@@ -74,6 +75,34 @@ au_failure au_target_explain(au_target *target, const au_options *options, au_er
     }
 }
 
+/* Is the child there, and the time to look for an interpreter in it not over? */
+static int may_retry(au_target *target, const au_options *options)
+{
+    (void)au_target_poll(target);
+    return target->child && !has_ended(target) && au_signals_ending() == AU_END_NONE &&
+           lived_ms(target) < options->timeout_ms;
+}
+
+/*
+ * What we launched is ours to read, but for moments: while the kernel puts a program in its place, or as long as a
+ * wrapper runs that may not be read, such as a shell without read permission. So for a child no right is missing before
+ * the time is over.
+ */
+static au_error *open_process(au_target *target, const au_options *options)
+{
+    au_error *why;
+    target->proc = NULL;
+    while ((why = target->sys->ops->open(target->sys, target->subject.pid, AU_WANT_READ, &target->proc)) &&
+           why->code == AU_ERR_PERMISSION && may_retry(target, options)) {
+        au_error_clear(why);
+        (void)target->sys->ops->sleep_until(target->sys, now_ns(target) + RETRY_NS);
+    }
+    if (why) {
+        target->proc = NULL;
+    }
+    return why;
+}
+
 au_failure au_target_open(au_target *target, const au_options *options)
 {
     *target = (au_target){.sys = au_platform_sys()};
@@ -90,12 +119,19 @@ au_failure au_target_open(au_target *target, const au_options *options)
     } else {
         target->subject.pid = options->pid;
     }
-    au_error *why = target->sys->ops->open(target->sys, target->subject.pid, AU_WANT_READ, &target->proc);
-    if (why) {
-        target->proc = NULL;
-        return au_target_explain(target, options, why);
+    au_error *why = open_process(target, options);
+    return why ? au_target_explain(target, options, why) : failure(AU_SIGN_NONE, NULL);
+}
+
+au_error *au_target_reopen(au_target *target, const au_options *options, au_error *why)
+{
+    if (!target->child || (why->code != AU_ERR_PERMISSION && why->code != AU_ERR_GONE) || !may_retry(target, options) ||
+        (why->code == AU_ERR_GONE && !au_target_settle(target))) {
+        return why;
     }
-    return failure(AU_SIGN_NONE, NULL);
+    au_error_clear(why);
+    target->sys->ops->close(target->proc);
+    return open_process(target, options);
 }
 
 int au_target_poll(au_target *target)

@@ -30,6 +30,13 @@ typedef struct au_failure {
 /** Launches the command or takes the PID of the options, and opens the process for reading. */
 au_failure au_target_open(au_target *target, const au_options *options);
 
+/**
+ * After au_engine_find has failed with `why`, and before it has ever worked: opens a launched program once more if it
+ * still runs and only could not be read, as while it becomes another program. NULL: find again, in the new `proc`. Else
+ * what is wrong, the caller's to clear.
+ */
+au_error *au_target_reopen(au_target *target, const au_options *options, au_error *why);
+
 /** Why au_engine_find or au_engine_run did not work, in words for the user. Takes `why` over. */
 au_failure au_target_explain(au_target *target, const au_options *options, au_error *why);
 

@@ -98,6 +98,13 @@ uint64_t au_memory_total(void);
 
 enum { AU_FD_STDIN = 0, AU_FD_STDOUT = 1, AU_FD_STDERR = 2 };
 
+/**
+ * Fills the place of each standard descriptor that we were started without, so that no file of ours gets its number:
+ * what is read from there or written to there would go into that file. Reading and writing fail as before, and a
+ * launched program finds the descriptor closed. Call once, before anything is opened.
+ */
+void au_standard_descriptors_init(void);
+
 int au_is_terminal(int fd);
 
 /** Columns of the terminal behind fd; 80 if not known. */

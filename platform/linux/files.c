@@ -11,15 +11,20 @@
 
 const char *au__linux_proc_root = "/proc";
 
-int au__linux_open(linux_proc *lp, const char *name)
+int au__linux_open_at(linux_proc *lp, int dir, const char *name)
 {
-    int fd = openat(lp->dir, name, O_RDONLY | O_CLOEXEC);
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && lp->reserve >= 0) {
         close(lp->reserve);
         lp->reserve = -1;
-        fd = openat(lp->dir, name, O_RDONLY | O_CLOEXEC);
+        fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     }
     return fd;
+}
+
+int au__linux_open(linux_proc *lp, const char *name)
+{
+    return au__linux_open_at(lp, lp->dir, name);
 }
 
 void au__linux_close(linux_proc *lp, int fd)
@@ -50,9 +55,9 @@ static ssize_t read_text(int fd, char *buf, size_t cap)
     return (ssize_t)len;
 }
 
-ssize_t au__linux_slurp(linux_proc *lp, const char *name, char *buf, size_t cap)
+static ssize_t slurp_at(linux_proc *lp, int dir, const char *name, char *buf, size_t cap)
 {
-    int fd = au__linux_open(lp, name);
+    int fd = au__linux_open_at(lp, dir, name);
     if (fd < 0) {
         return -1;
     }
@@ -61,6 +66,18 @@ ssize_t au__linux_slurp(linux_proc *lp, const char *name, char *buf, size_t cap)
     au__linux_close(lp, fd);
     errno = saved;
     return len;
+}
+
+ssize_t au__linux_slurp(linux_proc *lp, const char *name, char *buf, size_t cap)
+{
+    return slurp_at(lp, lp->dir, name, buf, cap);
+}
+
+int au__linux_read_stat(linux_proc *lp, int dir, linux_stat *out)
+{
+    char text[2048];
+    ssize_t len = slurp_at(lp, dir, "stat", text, sizeof text);
+    return len > 0 ? au__linux_parse_stat(text, (size_t)len, out) : -1;
 }
 
 ssize_t au__linux_slurp_root(const char *name, char *buf, size_t cap)

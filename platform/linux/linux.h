@@ -11,6 +11,9 @@
  *    they read as ended (fs/proc/base.c, mem_rw and fs/proc/task_mmu.c, pagemap_read: mmget_not_zero).
  * process_vm_readv(2) takes the number, so every call of it is followed by a look at the pidfd: not ended after the
  * read means that the number was ours during the read.
+ *
+ * The first thread may end before the others (leader.c). Then nothing that needs memory works under its number, and
+ * `body` and `reader` stand for another thread.
  */
 #ifndef AU_PLATFORM_LINUX_LINUX_H
 #define AU_PLATFORM_LINUX_LINUX_H
@@ -65,8 +68,11 @@ typedef struct linux_known {
 typedef struct linux_proc {
     au_proc proc;
     int pidfd, dir, mem, pagemap;
-    int statm;   /* opened at the first `usage` */
-    int reserve; /* a descriptor to give up for a moment when there are no more */
+    int body;         /* directory of the thread that has the memory, when the first one has ended; else -1 */
+    int64_t reader;   /* the number for process_vm_readv; -1: none that could be proven ours, read through `mem` */
+    int reader_pidfd; /* of that thread when it is not the first; else -1 */
+    int statm;        /* opened at the first `usage` */
+    int reserve;      /* a descriptor to give up for a moment when there are no more */
     unsigned gone : 1;
     unsigned no_vm_readv : 1;   /* the call is not there or not allowed to us: read through `mem` */
     unsigned shares_memory : 1; /* with its parent (vfork, before its exec): `mem` does not tell an exec */
@@ -112,6 +118,9 @@ static inline linux_proc *linux_of(au_proc *proc)
 /** Opens a file below /proc/PID for reading, giving up the reserve when we have no descriptors left. -1 and errno. */
 int au__linux_open(linux_proc *lp, const char *name);
 
+/** The same below another directory. */
+int au__linux_open_at(linux_proc *lp, int dir, const char *name);
+
 /** Takes the reserve again after au__linux_open's file has been closed. */
 void au__linux_close(linux_proc *lp, int fd);
 
@@ -121,14 +130,26 @@ ssize_t au__linux_slurp(linux_proc *lp, const char *name, char *buf, size_t cap)
 /** The same for a file below the proc root. */
 ssize_t au__linux_slurp_root(const char *name, char *buf, size_t cap);
 
+/** getdents64(2). */
+typedef struct linux_dirent {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+} linux_dirent;
+
 /** Fields of a `stat` file (proc(5)); what is not there stays 0. */
 typedef struct linux_stat {
     char state;
     au_pid parent;
     uint64_t start_ticks, start_code, end_code, start_stack, start_data, start_brk, arg_start;
-} linux_stat;
+} linux_stat; /* start_code is 0 of a thread that has no memory (any more) (fs/proc/array.c, do_task_stat) */
 
 int au__linux_parse_stat(const char *text, size_t len, linux_stat *out);
+
+/** The file `stat` in the directory of a process or thread. 0, or -1. */
+int au__linux_read_stat(linux_proc *lp, int dir, linux_stat *out);
 
 /** Clock ticks since boot to nanoseconds. */
 uint64_t au__linux_ticks_ns(uint64_t ticks);
@@ -140,6 +161,18 @@ int64_t au__linux_status_number(const char *text, const char *name, int last);
 
 /** Looks at the pidfd. Non-zero once the process has ended. */
 int au__linux_gone(linux_proc *lp);
+
+/** A thread of it that runs and has memory, by our numbers; 0 when there is none. */
+au_tid au__linux_live_thread(linux_proc *lp);
+
+/** Finds out who has the memory, the first thread or another, and sets `body` and `reader`. -1: nobody. */
+int au__linux_choose(linux_proc *lp);
+
+/** The directory below which files that belong to the memory (mem, maps, exe, root) are looked up. Cold. */
+int au__linux_body(linux_proc *lp);
+
+/** Non-zero when the thread behind `reader` has ended: what was read under its number may be somebody else's. */
+int au__linux_reader_ended(linux_proc *lp);
 
 /** The error of a cold member whose look below /proc failed with `os_code`. */
 au_error *au__linux_error(linux_proc *lp, int os_code, const char *what);

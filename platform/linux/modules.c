@@ -30,7 +30,7 @@ static long read_fd(void *baton, void *buf, size_t len)
 
 static au_error *each_line(linux_proc *lp, int (*fn)(void *baton, const au__maps_line *line), void *baton)
 {
-    int fd = au__linux_open(lp, "maps");
+    int fd = au__linux_open_at(lp, au__linux_body(lp), "maps");
     if (fd < 0) {
         return au__linux_error(lp, errno, "memory map");
     }
@@ -220,7 +220,7 @@ static int open_file(linux_proc *lp, const linux_module *module)
     if (module->inode == 0 || !module->path) {
         return -1;
     }
-    int fd = -1;
+    int fd = -1, body = au__linux_body(lp);
     if (module->path[0] == '/') {
         fd = try_path(lp, module, AT_FDCWD, module->path, 0);
         if (fd < 0) {
@@ -228,7 +228,7 @@ static int open_file(linux_proc *lp, const linux_module *module)
             char *below = malloc(size);
             if (below) {
                 snprintf(below, size, "root%s", module->path);
-                fd = try_path(lp, module, lp->dir, below, 0);
+                fd = try_path(lp, module, body, below, 0);
                 free(below);
             }
         }
@@ -236,10 +236,10 @@ static int open_file(linux_proc *lp, const linux_module *module)
     if (fd < 0) {
         char name[64];
         snprintf(name, sizeof name, "map_files/%" PRIx64 "-%" PRIx64, module->base, module->first_end);
-        fd = try_path(lp, module, lp->dir, name, 1);
+        fd = try_path(lp, module, body, name, 1);
     }
     if (fd < 0) {
-        fd = try_path(lp, module, lp->dir, "exe", 0);
+        fd = try_path(lp, module, body, "exe", 0);
     }
     return fd;
 }
@@ -260,7 +260,7 @@ static int is_deleted(linux_proc *lp, const linux_module *module, int marked)
         return marked;
     }
     snprintf(below, size, "root%s", module->path);
-    int there = same_file(lp->dir, below, module, &seen);
+    int there = same_file(au__linux_body(lp), below, module, &seen);
     free(below);
     return !there;
 }
@@ -408,10 +408,11 @@ static void find_main(linux_proc *lp, au_obj *obj)
 {
     struct stat exe;
     char target[4096];
-    if (fstatat(lp->dir, "exe", &exe, 0) != 0) {
+    int body = au__linux_body(lp);
+    if (fstatat(body, "exe", &exe, 0) != 0) {
         return;
     }
-    ssize_t length = readlinkat(lp->dir, "exe", target, sizeof target - 1);
+    ssize_t length = readlinkat(body, "exe", target, sizeof target - 1);
     target[length > 0 ? length : 0] = 0;
     linux_module *main = NULL;
     for (size_t i = 0; i < lp->n_modules && !main; i++) {

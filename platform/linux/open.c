@@ -33,11 +33,19 @@ static uint64_t image_stamp(const linux_stat *stat)
     return mixed;
 }
 
-static int read_stat(linux_proc *lp, linux_stat *out)
+/**
+ * `stat` of who has the memory. -1: nobody, or in the moment of an exec, where the new memory is there but does not yet
+ * say where its code begins (fs/binfmt_elf.c, load_elf_binary).
+ */
+static int read_image(linux_proc *lp, linux_stat *out)
 {
-    char text[2048];
-    ssize_t len = au__linux_slurp(lp, "stat", text, sizeof text);
-    return len > 0 ? au__linux_parse_stat(text, (size_t)len, out) : -1;
+    if (au__linux_read_stat(lp, lp->body >= 0 ? lp->body : lp->dir, out) == 0 && out->start_code != 0) {
+        return 0;
+    }
+    if (au__linux_choose(lp) != 0) {
+        return -1;
+    }
+    return au__linux_read_stat(lp, lp->body >= 0 ? lp->body : lp->dir, out) == 0 && out->start_code != 0 ? 0 : -1;
 }
 
 int au__linux_gone(linux_proc *lp)
@@ -50,7 +58,8 @@ int au__linux_gone(linux_proc *lp)
         lp->gone = poll(&look, 1, 0) == 1 && (look.revents & (POLLIN | POLLHUP)) != 0;
     } else { /* a kernel before 5.3 */
         linux_stat stat;
-        lp->gone = read_stat(lp, &stat) != 0 || stat.state == 'Z' || stat.state == 'X';
+        lp->gone = au__linux_read_stat(lp, lp->dir, &stat) != 0 ||
+                   ((stat.state == 'Z' || stat.state == 'X') && au__linux_live_thread(lp) == 0);
     }
     return lp->gone;
 }
@@ -67,11 +76,13 @@ au_error *au__linux_error(linux_proc *lp, int os_code, const char *what)
 
 int au__linux_bind_memory(linux_proc *lp)
 {
-    int mem = au__linux_open(lp, "mem");
+    (void)au__linux_choose(lp);
+    int body = lp->body >= 0 ? lp->body : lp->dir;
+    int mem = au__linux_open_at(lp, body, "mem");
     if (mem < 0) {
         return -1;
     }
-    int pagemap = au__linux_open(lp, "pagemap");
+    int pagemap = au__linux_open_at(lp, body, "pagemap");
     if (pagemap >= 0) {
         /* The cheapest question about an address space: a length that is no multiple of 8 is EINVAL while it lives and
          * 0 when it has ended (fs/proc/task_mmu.c, pagemap_read). A kernel that answers otherwise is asked by `mem`. */
@@ -113,10 +124,10 @@ au_outcome au__linux_rebind(linux_proc *lp)
     if (bound != 0) {
         return saved == EACCES || saved == EPERM ? AU_DENIED : AU_GONE;
     }
-    if (memory_ended(lp) || read_stat(lp, &stat) != 0) {
+    if (memory_ended(lp)) {
         return AU_GONE; /* on its way out: memory goes first, the pidfd says so a moment later */
     }
-    lp->image_stamp = image_stamp(&stat);
+    lp->image_stamp = read_image(lp, &stat) == 0 ? image_stamp(&stat) : 0;
     lp->shares_memory = 0;
     lp->generation++;
     lp->pointer_bytes = 0; /* looked up by the next `status` */
@@ -161,7 +172,7 @@ static long read_fd(void *baton, void *buf, size_t len)
 static int find_class(linux_proc *lp)
 {
     class_search search = {.lp = lp};
-    int fd = au__linux_open(lp, "maps");
+    int fd = au__linux_open_at(lp, au__linux_body(lp), "maps");
     if (fd < 0) {
         return errno;
     }
@@ -264,7 +275,8 @@ static linux_proc *create(au_pid pid)
     }
     lp->proc.ops = &au__linux_ops;
     lp->proc.pid = pid;
-    lp->pidfd = lp->dir = lp->mem = lp->pagemap = lp->statm = lp->reserve = -1;
+    lp->pidfd = lp->dir = lp->mem = lp->pagemap = lp->statm = lp->reserve = lp->body = lp->reader_pidfd = -1;
+    lp->reader = pid;
     lp->pthread_tid_offset = -1;
     lp->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     lp->fd_limit = fd_limit();
@@ -302,7 +314,7 @@ static au_error *bind(au_sys *sys, linux_proc *lp)
 
     /* The directory was opened after the pidfd: if the latter has not ended now, both are the same process. */
     linux_stat stat;
-    if (au__linux_gone(lp) || read_stat(lp, &stat) != 0) {
+    if (au__linux_gone(lp) || au__linux_read_stat(lp, lp->dir, &stat) != 0) {
         return cannot_attach(AU_ERR_OS, ESRCH, pid, "the process has ended");
     }
     if (lp->pidfd < 0) {
@@ -312,7 +324,6 @@ static au_error *bind(au_sys *sys, linux_proc *lp)
         }
     }
     lp->start_ticks = stat.start_ticks;
-    lp->image_stamp = image_stamp(&stat);
     if (au__linux_bind_memory(lp) != 0) {
         int saved = errno;
         if (saved == EACCES || saved == EPERM) {
@@ -324,6 +335,8 @@ static au_error *bind(au_sys *sys, linux_proc *lp)
         return au__linux_gone(lp) ? cannot_attach(AU_ERR_OS, saved, pid, "the process has ended")
                                   : cannot_attach(AU_ERR_BINARY, 0, pid, no_memory_text);
     }
+    linux_stat image;
+    lp->image_stamp = read_image(lp, &image) == 0 ? image_stamp(&image) : 0;
     lp->shares_memory = shares_memory(pid, stat.parent) ? 1 : 0;
     int failed = find_class(lp);
     if (failed) {
@@ -376,7 +389,7 @@ void au__linux_proc_close(au_proc *proc)
     au__linux_slots_forget(lp);
     free(lp->known);
     free(lp->namespaced);
-    const int fds[] = {lp->pidfd, lp->dir, lp->mem, lp->pagemap, lp->statm, lp->reserve};
+    const int fds[] = {lp->pidfd, lp->dir, lp->mem, lp->pagemap, lp->statm, lp->reserve, lp->body, lp->reader_pidfd};
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
         if (fds[i] >= 0) {
             close(fds[i]);
@@ -405,7 +418,10 @@ au_outcome au__linux_status(au_proc *proc, au_proc_status *out)
         if (lp->shares_memory || now - lp->looked_at_ns >= IMAGE_LOOK_NS) {
             lp->looked_at_ns = now;
             linux_stat stat;
-            if (read_stat(lp, &stat) == 0 && image_stamp(&stat) != lp->image_stamp) {
+            uint64_t stamp = read_image(lp, &stat) == 0 ? image_stamp(&stat) : 0;
+            if (lp->image_stamp == 0) {
+                lp->image_stamp = stamp; /* bound while the kernel was still filling it in */
+            } else if (stamp && stamp != lp->image_stamp) {
                 au_outcome outcome = au__linux_rebind(lp);
                 if (outcome != AU_OK) {
                     return outcome;

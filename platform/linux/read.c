@@ -40,24 +40,40 @@ au_outcome au__linux_read_mem(linux_proc *lp, au_addr addr, void *buf, size_t le
     return AU_OK;
 }
 
-/** What a refused call means: AU_OK says "use mem from now on, it works". */
+/** What a refused call means: AU_OK says "use mem, it works": this time, or if there is no other thread from now on. */
 static au_outcome refused(linux_proc *lp, au_addr addr, int os_code)
 {
-    if (os_code == ESRCH && au__linux_gone(lp)) {
-        return AU_GONE;
+    int64_t before = lp->reader;
+    if (os_code == ESRCH) {
+        if (au__linux_gone(lp)) {
+            return AU_GONE;
+        }
+        (void)au__linux_choose(lp); /* the first thread, or the one that stood for it, has ended */
     }
     char unused;
     au_outcome outcome = au__linux_read_mem(lp, addr, &unused, 1);
     if (outcome == AU_OK || outcome == AU_FAULT) {
-        lp->no_vm_readv = 1;
+        lp->no_vm_readv |= lp->reader == before;
         return AU_OK;
     }
     return outcome;
 }
 
+static int only_mem(const linux_proc *lp)
+{
+    return lp->no_vm_readv || lp->reader < 0;
+}
+
 static int is_refusal(int os_code)
 {
     return os_code == ENOSYS || os_code == EPERM || os_code == ESRCH || os_code == EACCES;
+}
+
+/** The thread that stood for the process has ended, and its number may have been somebody else's during the read. */
+static au_outcome read_anew(linux_proc *lp, au_addr addr, void *buf, size_t len)
+{
+    (void)au__linux_choose(lp);
+    return au__linux_read_mem(lp, addr, buf, len);
 }
 
 au_outcome au__linux_read(au_proc *proc, au_addr addr, void *buf, size_t len)
@@ -72,24 +88,24 @@ au_outcome au__linux_read(au_proc *proc, au_addr addr, void *buf, size_t len)
     if (len > UINT64_MAX - addr || addr > UINTPTR_MAX) {
         return AU_FAULT;
     }
-    if (lp->no_vm_readv) {
+    if (only_mem(lp)) {
         return au__linux_read_mem(lp, addr, buf, len);
     }
     for (size_t done = 0; done < len;) {
         size_t want = len - done < BATCH_BYTES ? len - done : BATCH_BYTES;
         struct iovec local = {(char *)buf + done, want};
         struct iovec remote = {(void *)(uintptr_t)(addr + done), want}; /* never dereferenced here */
-        ssize_t got = process_vm_readv((pid_t)proc->pid, &local, 1, &remote, 1, 0);
+        ssize_t got = process_vm_readv((pid_t)lp->reader, &local, 1, &remote, 1, 0);
         if (got < 0 && is_refusal(errno)) {
             au_outcome outcome = refused(lp, addr, errno);
             return outcome == AU_OK ? au__linux_read_mem(lp, addr, buf, len) : outcome;
         }
         if (got != (ssize_t)want) {
-            return au__linux_gone(lp) ? AU_GONE : AU_FAULT;
+            return au__linux_gone(lp) ? AU_GONE : au__linux_reader_ended(lp) ? read_anew(lp, addr, buf, len) : AU_FAULT;
         }
         done += want;
     }
-    return au__linux_gone(lp) ? AU_GONE : AU_OK;
+    return au__linux_gone(lp) ? AU_GONE : au__linux_reader_ended(lp) ? read_anew(lp, addr, buf, len) : AU_OK;
 }
 
 static size_t read_many_mem(linux_proc *lp, au_piece *pieces, size_t n)
@@ -116,7 +132,7 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
         mark(pieces, n, AU_GONE);
         return 0;
     }
-    if (lp->no_vm_readv) {
+    if (only_mem(lp)) {
         return read_many_mem(lp, pieces, n);
     }
     size_t ok = 0;
@@ -145,7 +161,7 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
             ok += pieces[next++].outcome == AU_OK;
             continue;
         }
-        ssize_t got = bytes == 0 ? 0 : process_vm_readv((pid_t)proc->pid, lp->local, count, lp->remote, count, 0);
+        ssize_t got = bytes == 0 ? 0 : process_vm_readv((pid_t)lp->reader, lp->local, count, lp->remote, count, 0);
         if (got < 0 && is_refusal(errno)) {
             au_outcome outcome = refused(lp, pieces[next].addr, errno);
             if (outcome == AU_OK) {
@@ -170,6 +186,10 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
     if (au__linux_gone(lp)) { /* the number may have been somebody else's meanwhile */
         mark(pieces, n, AU_GONE);
         return 0;
+    }
+    if (au__linux_reader_ended(lp)) {
+        (void)au__linux_choose(lp);
+        return read_many_mem(lp, pieces, n);
     }
     return ok;
 }

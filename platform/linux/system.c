@@ -53,11 +53,19 @@ au_outcome au__linux_usage(au_proc *proc, au_usage *out)
     if (lp->gone) {
         return AU_GONE;
     }
-    if (lp->statm < 0) {
-        lp->statm = au__linux_open(lp, "statm");
-    }
     char text[128];
-    ssize_t len = lp->statm >= 0 ? pread(lp->statm, text, sizeof text - 1, 0) : -1;
+    ssize_t len = -1;
+    for (int i = 0; i < 2; i++) {
+        if (lp->statm < 0) {
+            lp->statm = au__linux_open_at(lp, au__linux_body(lp), "statm");
+        }
+        len = lp->statm >= 0 ? pread(lp->statm, text, sizeof text - 1, 0) : -1;
+        if (lp->statm < 0 || (len > 0 && strncmp(text, "0 ", 2) != 0)) {
+            break;
+        }
+        close(lp->statm); /* no memory: the thread whose file it is has ended, another one may have it */
+        lp->statm = -1;
+    }
     /* The clock of a process is named by its pid (clock_getcpuclockid(3), Linux: ~pid << 3 | 2). */
     clockid_t clock = (clockid_t)(~(unsigned)proc->pid << 3 | 2);
     struct timespec cpu;

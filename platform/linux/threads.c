@@ -12,15 +12,6 @@
 
 #include "platform/linux/linux.h"
 
-/** getdents64(2). */
-typedef struct linux_dirent {
-    uint64_t inode;
-    int64_t offset;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-} linux_dirent;
-
 static linux_known *known_find(linux_known *table, size_t cap, au_tid tid)
 {
     size_t at = (size_t)((uint64_t)tid * 0x9e3779b97f4a7c15u >> 32) & (cap - 1);

@@ -85,18 +85,9 @@ static _Noreturn void become(const au_launch *what, const au__job *j, int foregr
     if (foreground) {
         au__job_give(j, getpid());
     }
-    for (int fd = 0; fd <= 2; fd++) {
-        if (fcntl(fd, F_GETFD) < 0) {
-            int null = open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
-            if (null >= 0 && null != fd) {
-                dup2(null, fd);
-                close(null);
-            }
-        }
-    }
-    if (what->discard_stdout) {
+    if (what->discard_stdout) { /* never closed: the first file that the program opens would take its place */
         int null = open("/dev/null", O_WRONLY);
-        if (null >= 0) {
+        if (null >= 0 && null != 1) {
             dup2(null, 1);
             close(null);
         }

@@ -5,7 +5,7 @@
 
 #include "platform/posix/posix.h"
 
-const int au__posix_our_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGTTOU, SIGCHLD, SIGCONT, SIGTSTP, 0};
+const int au__posix_our_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGTTOU, SIGCHLD, SIGCONT, SIGTSTP, 0};
 enum { OUR_SIGNALS = sizeof au__posix_our_signals / sizeof au__posix_our_signals[0] - 1 };
 
 static struct {

@@ -41,9 +41,11 @@ void au_signals_init(void)
     }
     sigprocmask(SIG_UNBLOCK, &open, NULL);
 
-    /* A reader that goes away is an error of the write, not our death. */
+    /* A reader that goes away, or a file at the limit of its size (setrlimit(2), RLIMIT_FSIZE: EFBIG), is an error of
+     * the write, not our death. */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 au_ending au_signals_ending(void)

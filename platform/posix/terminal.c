@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standard descriptors. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,20 @@
 #include <unistd.h>
 
 #include "platform/posix/posix.h"
+
+void au_standard_descriptors_init(void)
+{
+    for (int fd = AU_FD_STDIN; fd <= AU_FD_STDERR; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) {
+            continue;
+        }
+        /* The lowest free number is fd (open(2)). Opened the wrong way round: EBADF, as if it were closed. A directory
+         * where there is no /dev: that cannot be read or written either. Closed again by exec. */
+        if (open("/dev/null", (fd == AU_FD_STDIN ? O_WRONLY : O_RDONLY) | O_CLOEXEC) < 0) {
+            (void)open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        }
+    }
+}
 
 int au_is_terminal(int fd)
 {

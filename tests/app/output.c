@@ -216,9 +216,11 @@ START_TEST(immediate_does_not_wait_for_the_tick)
 }
 END_TEST
 
+/* Once with a sink that takes its time: what comes during a write waits for the next tick like everything else. */
 START_TEST(writes_are_few_when_nothing_hurries)
 {
     begin((au_output_options){0});
+    sink.nap = _i * 20000;
     uint64_t at = 0;
     apr_time_t start = apr_time_now();
     while (apr_time_now() - start < apr_time_from_msec(500)) {
@@ -227,7 +229,8 @@ START_TEST(writes_are_few_when_nothing_hurries)
     }
     end_well();
     apr_interval_time_t ticks = (apr_time_now() - start) / apr_time_from_msec(AU_OUTPUT_TICK_MS);
-    ck_assert_int_le((int)sink.writes, 2 * (int)ticks + 4); /* of some thousand pushes; the last one is the end */
+    ck_assert_int_le((int)sink.writes,
+                     (int)ticks + 2); /* of some thousand pushes; the first needs no tick, nor does the end */
     ck_assert_uint_eq(sink.bytes.len, at);
 }
 END_TEST
@@ -382,7 +385,7 @@ Suite *au_output_suite(void)
     tcase_add_test(group, nothing_is_fine);
     tcase_add_loop_test(group, written_without_being_asked, 0, 2);
     tcase_add_loop_test(group, immediate_does_not_wait_for_the_tick, 0, 2);
-    tcase_add_test(group, writes_are_few_when_nothing_hurries);
+    tcase_add_loop_test(group, writes_are_few_when_nothing_hurries, 0, 2);
     tcase_add_loop_test(group, flush_waits_for_the_sink, 0, 2);
     tcase_add_test(group, slow_sink_does_not_hold_the_sampler);
     tcase_add_test(group, full_ring_waits_and_counts);

@@ -257,6 +257,160 @@ START_TEST(odd_processes)
 }
 END_TEST
 
+typedef struct main_look {
+    int found;
+    au_module facts;
+    char path[256];
+} main_look;
+
+static int look_for_main(void *baton, const au_module *module)
+{
+    main_look *look = baton;
+    if (module->is_main) {
+        look->found++;
+        look->facts = *module;
+        snprintf(look->path, sizeof look->path, "%s", module->path);
+    }
+    return 0;
+}
+
+static main_look main_of(au_proc *p)
+{
+    main_look look = {0};
+    au_error *error = p->ops->modules(p, look_for_main, &look);
+    ck_assert_msg(error == NULL, "%s", error ? error->message : "");
+    ck_assert_int_eq(look.found, 1);
+    return look;
+}
+
+typedef struct leaderless {
+    volatile pid_t tids[2];
+    volatile int leader_shall_end, first_shall_end;
+    uint8_t data[64];
+} leaderless;
+
+static leaderless *shared;
+
+static void *stay(void *index)
+{
+    size_t i = (size_t)(uintptr_t)index;
+    shared->tids[i] = (pid_t)syscall(SYS_gettid);
+    while (i != 0 || !shared->first_shall_end) {
+        usleep(1000);
+    }
+    syscall(SYS_exit, 0);
+    return NULL;
+}
+
+static void leaderless_is_read(au_proc *p, uint32_t generation)
+{
+    uint8_t buf[64], again[64];
+    for (int i = 0; i < 20; i++) {
+        memset(buf, 0, sizeof buf);
+        memset(again, 0, sizeof again);
+        ck_assert_int_eq(p->ops->read(p, (au_addr)(uintptr_t)shared->data, buf, sizeof buf), AU_OK);
+        ck_assert_int_eq(memcmp(buf, shared->data, sizeof buf), 0);
+        au_piece pieces[2] = {{(au_addr)(uintptr_t)shared->data, again, 64, 9}, {16, buf, 8, 9}};
+        ck_assert_uint_eq(p->ops->read_many(p, pieces, 2), 1);
+        ck_assert_int_eq(memcmp(again, shared->data, sizeof again), 0);
+        ck_assert_uint_eq(pieces[1].outcome, AU_FAULT);
+        au_proc_status status;
+        ck_assert_int_eq(p->ops->status(p, &status), AU_OK);
+        ck_assert_int_eq(status.state, AU_RUNNING);
+        ck_assert_uint_eq(status.generation, generation);
+        ck_assert_uint_eq(status.pointer_bytes, sizeof(void *));
+        usleep(1000); /* longer than `status` trusts its last look, in all */
+    }
+    au_usage usage;
+    ck_assert_int_eq(p->ops->usage(p, &usage), AU_OK);
+    ck_assert_uint_gt(usage.resident_bytes, 0);
+    main_look look = main_of(p);
+    char exe[64];
+    ssize_t length = readlink("/proc/self/exe", exe, sizeof exe);
+    ck_assert_int_eq(strncmp(look.path, exe, (size_t)(length > 0 ? length : 0)), 0);
+    uint8_t head[4];
+    size_t got;
+    au_module_source source;
+    ck_assert_ptr_null(p->ops->module_read(p, look.facts.id, 0, head, sizeof head, &got, &source));
+    ck_assert_int_eq(memcmp(head, "\177ELF", 4), 0);
+}
+
+static char letter_of(pid_t pid, pid_t tid)
+{
+    char name[64], text[512] = "";
+    snprintf(name, sizeof name, "%d/task/%d/stat", (int)pid, (int)tid);
+    linux_stat stat;
+    ssize_t len = au__linux_slurp_root(name, text, sizeof text);
+    return len > 0 && au__linux_parse_stat(text, (size_t)len, &stat) == 0 ? stat.state : 0;
+}
+
+/** The first thread ends and others run: at open, while it is open, and when the one that stood for it ends too. */
+START_TEST(first_thread_has_ended)
+{
+    for (int round = 0; round < 3; round++) { /* 1: opened before; 2: a kernel without pidfds of threads */
+        shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        ck_assert_ptr_ne(shared, MAP_FAILED);
+        for (size_t i = 0; i < sizeof shared->data; i++) {
+            shared->data[i] = (uint8_t)(i * 7 + 1);
+        }
+        pid_t pid = fork();
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL); /* of our ending first thread nobody hears but we */
+            pthread_t threads[2];
+            for (size_t i = 0; i < 2; i++) {
+                pthread_create(&threads[i], NULL, stay, (void *)(uintptr_t)i);
+            }
+            while (!shared->leader_shall_end) {
+                usleep(1000);
+            }
+            syscall(SYS_exit, 0);
+        }
+        while (!shared->tids[0] || !shared->tids[1]) {
+            usleep(1000);
+        }
+        au_proc *p = round == 1 ? attach(pid) : NULL;
+        if (p) {
+            leaderless_is_read(p, 0);
+        }
+        shared->leader_shall_end = 1;
+        while (letter_of(pid, pid) != 'Z') {
+            usleep(1000);
+        }
+        if (!p) {
+            p = attach(pid);
+        }
+        if (round == 2) {
+            linux_of(p)->reader = -1;
+        }
+        leaderless_is_read(p, 0);
+        au_thread threads[4];
+        size_t n = 0;
+        ck_assert_ptr_null(p->ops->threads(p, threads, 4, &n));
+        ck_assert_uint_eq(n, 3);
+        au_thread_state states[2] = {{.tid = pid, .wanted = 3}, {.tid = shared->tids[0], .wanted = 3}};
+        ck_assert_uint_eq(p->ops->thread_states(p, states, 2), 1);
+        ck_assert_int_eq(states[0].run, AU_RUN_GONE);
+        ck_assert_uint_eq(states[1].outcome, AU_OK);
+        shared->first_shall_end = 1;
+        while (letter_of(pid, shared->tids[0]) != 0) {
+            usleep(1000);
+        }
+        leaderless_is_read(p, 0);
+        kill(pid, SIGKILL);
+        siginfo_t info;
+        ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+        au_proc_status status;
+        ck_assert_int_eq(p->ops->status(p, &status), AU_OK);
+        ck_assert_int_eq(status.state, AU_EXITED);
+        uint8_t byte;
+        ck_assert_int_eq(p->ops->read(p, (au_addr)(uintptr_t)shared->data, &byte, 1), AU_GONE);
+        waitpid(pid, NULL, 0);
+        p->ops->close(p);
+        munmap(shared, sizeof *shared);
+    }
+}
+END_TEST
+
 /** A program of 32 bits: made by hand, so that no compiler for it is needed. It calls pause for ever. */
 START_TEST(program_of_32_bits)
 {
@@ -308,32 +462,6 @@ END_TEST
 
 /* ---- modules whose file is elsewhere ------------------------------------------------------------------------------
  */
-
-typedef struct main_look {
-    int found;
-    au_module facts;
-    char path[256];
-} main_look;
-
-static int look_for_main(void *baton, const au_module *module)
-{
-    main_look *look = baton;
-    if (module->is_main) {
-        look->found++;
-        look->facts = *module;
-        snprintf(look->path, sizeof look->path, "%s", module->path);
-    }
-    return 0;
-}
-
-static main_look main_of(au_proc *p)
-{
-    main_look look = {0};
-    au_error *error = p->ops->modules(p, look_for_main, &look);
-    ck_assert_msg(error == NULL, "%s", error ? error->message : "");
-    ck_assert_int_eq(look.found, 1);
-    return look;
-}
 
 static void copy_file(const char *from, const char *to)
 {
@@ -740,6 +868,7 @@ TCase *tcase_linux(void)
     tcase_add_test(tcase, many_regions);
     tcase_add_test(tcase, read_through_mem);
     tcase_add_test(tcase, odd_processes);
+    tcase_add_test(tcase, first_thread_has_ended);
     tcase_add_test(tcase, program_of_32_bits);
     tcase_add_test(tcase, deleted_and_replaced);
     tcase_add_test(tcase, run_through_the_loader);

@@ -276,6 +276,12 @@ def children_of(pid):
     return found
 
 
+def state_of(pid):
+    """The letter of the first thread: proc(5), /proc/pid/stat."""
+    with open("/proc/%d/stat" % pid) as handle:
+        return handle.read().rpartition(")")[2].split()[0]
+
+
 def end_children(keep=()):
     """Kills every descendant of this process, by its id, until there is none."""
     for _ in range(200):

@@ -267,6 +267,68 @@ def test_unprivileged_launch(box):
     need(len(box.stream(path).samples) > 50, "too few samples")
 
 
+@test()
+def test_unreadable_wrapper(box):
+    """What we launched may not be readable for a while; that is not yet a missing right."""
+    program = as_nobody(box)
+    if not os.path.exists("/usr/bin/python3"):
+        raise Skip("there is no /usr/bin/python3 that every user can run")
+    script = os.path.join(box.dir, "work.py")
+    with open(script, "w") as handle:
+        handle.write("import time\nend = time.monotonic() + 0.5\nwhile time.monotonic() < end:\n    pass\n")
+    wrapper = os.path.join(box.dir, "wrapper")
+    shutil.copy(os.path.realpath("/bin/sh"), wrapper)
+    os.chmod(wrapper, 0o711)  # to be run, not to be read: such a process is not dumpable (proc(5), ptrace(2))
+    path = os.path.join(box.dir, "own.mojo")
+    user = dict(user=65534, group=65534, extra_groups=[], cwd=box.dir)
+    rest = 'sleep 0.4; exec /usr/bin/python3 "$1"'
+    # at once, and after a program that could be read
+    for command in ([wrapper], ["/bin/sh", "-c", 'sleep 0.2; exec "$@"', "sh", wrapper]):
+        run = box.spawn([program, "-i", "1ms", "-t", "5s", "-o", path] + command + ["-c", rest, "sh", script], **user)
+        code = run.wait(20)
+        need(code == 0, "exit status %d: %s", code, run.errors())
+        need(len(box.stream(path).samples) > 50, "too few samples")
+        os.unlink(path)
+    began = time.monotonic()
+    run = box.spawn([program, "-t", "500ms", "-o", path, wrapper, "-c", "sleep 20; true"], **user)
+    code = run.wait(20)
+    need(code == 2 and "Insufficient permissions" in run.errors(), "exit status %d: %s", code, run.errors())
+    need(0.4 < time.monotonic() - began < 10, "it took %.1f s", time.monotonic() - began)
+
+
+@test("one")
+def test_closed_descriptors(box):
+    """Started without standard descriptors: no file of ours takes their place, and the program has none either."""
+    script = os.path.join(box.dir, "open.py")
+    with open(script, "w") as handle:
+        handle.write(
+            "import os, sys, time\nnames = [n for n in '012' if os.path.exists('/proc/self/fd/' + n)]\n"
+            "end = time.monotonic() + 0.4\nwhile time.monotonic() < end:\n    pass\n"
+            "open(sys.argv[1], 'w').write(' '.join(names))\n"
+        )
+    shown_by = os.path.join(box.dir, "shown")
+    for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        path = box.path()
+        process = box.spawn(
+            ["sh", "-c", 'exec "$@" ' + closed, "sh", box.config["austin"], "-i", "1ms", "-o", path]
+            + box.interp.argv
+            + [box.interp.inside(script), box.interp.inside(shown_by)]
+        )
+        code = process.wait(20)
+        need(code == 0, "%s: exit status %d: %s", closed, code, process.errors())
+        need(len(box.stream(path).samples) > 50, "%s: too few samples", closed)
+        with open(shown_by) as handle:
+            seen = handle.read().split()
+        wanted = [number for number in "012" if number + "<" not in closed and number + ">" not in closed]
+        need(seen == wanted, "%s: the program has %s", closed, seen)
+    # the samples themselves have nowhere to go
+    process = box.spawn(
+        ["sh", "-c", 'exec "$@" 1>&-', "sh", box.config["austin"], "-i", "1ms"] + box.command("steady.py", seconds=5)
+    )
+    code = process.wait(20)
+    need(code == 5 and "standard output" in process.errors(), "exit status %d: %s", code, process.errors())
+
+
 @test("one")
 def test_pipe_mode(box):
     path = box.path()

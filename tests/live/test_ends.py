@@ -166,6 +166,64 @@ def test_full_disk(box):
 
 
 @test("one")
+def test_file_size_limit(box):
+    """A file that may not grow any more is a full disk like any other, not the death of the profiler."""
+    import resource
+
+    for name in ("limit.mojo", "limit.mojo.zst"):
+        path = box.path(name)
+        process = box.begin(
+            ["-i", "0", "-o", path] + box.command("generators.py", seconds=4),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384)),
+        )
+        process.wait_for("ready")
+        code = process.wait(25)
+        need(code == 5, "%s: exit status %d instead of 5: %s", name, code, process.errors())
+        need(path in process.errors() and "ulimit -f" in process.errors(), "%s", process.errors())
+        need(os.path.getsize(path) == 16384, "the file has %d bytes", os.path.getsize(path))
+        stream = box.stream(path, unfinished=True)
+        need(len(stream.samples) > 100, "only %d samples in the file", len(stream.samples))
+
+
+@test("one")
+def test_file_size_limit_of_the_program(box):
+    """The program dies of the signal as it would without us."""
+    import resource
+
+    path = box.path()
+    process = box.begin(
+        ["-i", "1ms", "-o", path, "sh", "-c", 'head -c 100000 /dev/zero > "$1"; echo "it ended with $?"', "sh"]
+        + [os.path.join(box.dir, "large")],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384)),
+    )
+    process.wait(20)
+    need("it ended with %d" % (128 + signal.SIGXFSZ) in process.text(), "%s", process.text())
+
+
+@test("each")
+def test_first_thread_ends(box):
+    """The process goes on without its main thread: whoever has the memory then is read. Launched and attached."""
+    stream = box.stream(box.launch("leaderless.py", "-i", "1ms", how="pthread", before=0.4, seconds=1.0))
+    times = {}
+    for sample in stream.samples:
+        for name in {frame[1] for frame in sample.frames} & {"inner", "alive"}:
+            times[name] = times.get(name, 0) + sample.time / 1e6
+    need(0.2 < times.get("alive", 0) < 0.7, "the main thread has %s s", times.get("alive"))
+    need(times.get("inner", 0) > 1.15, "the other thread was seen for %s s of 1.4", times.get("inner"))
+
+    target = box.start("leaderless.py", how="exit", seconds=2.5)
+    deadline = time.monotonic() + 10
+    while harness.state_of(target.pid) != "Z":
+        need(time.monotonic() < deadline, "the main thread does not end")
+        time.sleep(0.01)
+    stream = box.stream(box.attach(target.pid, "-i", "1ms", "-x", "800ms"))
+    hot = sum(any(frame[1] == "inner" for frame in sample.frames) for sample in stream.samples)
+    need(hot > 100 and hot > 0.95 * len(stream.samples), "%d of %d samples", hot, len(stream.samples))
+    need({sample.pid for sample in stream.samples} == {target.pid}, "it has another pid")
+    need(target.wait(10) == 0, "the target failed")
+
+
+@test("one")
 def test_reader_goes_away(box):
     """A closed pipe is an output error like any other, not a silent death."""
     process = box.begin(["-P", "-i", "1ms"] + box.command("steady.py", seconds=5))
