@@ -19,7 +19,8 @@ enum {
     FRAMES_MAX = 1 << 24, /* a bound for a walk that reads as it goes: no stack is that deep */
     SLACK = 512,          /* asked for beyond the top of the last look: the next calls */
     CALLER_MAX = 4096,    /* bytes of one frame's locals and stack, where they are not told */
-    OWNER_GENERATOR = 1   /* Include/internal/pycore_frame.h, enum _frameowner */
+    OWNER_GENERATOR = 1,  /* Include/internal/pycore_frame.h, enum _frameowner */
+    GEN_STATE = -5        /* 3.11: gi_frame_state, from gi_iframe on; FRAME_EXECUTING is 0 */
 };
 
 static const au_raw_frame nothing;
@@ -58,7 +59,7 @@ static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_c
             rec->outside[i].idle = 0;
             *at = (int32_t)i;
             *outside = i + 1 < outside_count ? i + 1 : 0;
-            return p->outcome == AU_OK ? p->buf : NULL;
+            return p->outcome == AU_OK ? (const uint8_t *)p->buf + au__frame_lead(&e->remote.layout) : NULL;
         }
     }
     for (size_t i = 0; i < rec->chunk_count; i++) {
@@ -130,7 +131,7 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
         }
     }
     out->code = executable;
-    if (l->minor == 11 && out->owner == OWNER_GENERATOR && !*previous && !(innermost && executes(l, f))) {
+    if (l->minor == 11 && out->owner == OWNER_GENERATOR && !*previous && f[GEN_STATE] != 0) {
         return FRAME_BAD; /* it has handed out a value meanwhile: nobody's caller, and no root */
     }
     return au__plausible(executable) ? FRAME_GOOD : FRAME_BAD;
@@ -206,8 +207,9 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
             if (!chase) {
                 return AU_CHAIN_MISSING;
             }
-            uint32_t len = l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus;
-            if (len > sizeof single || au__read(&e->remote, addr, single, len) != AU_OK) {
+            uint32_t lead = au__frame_lead(l);
+            uint32_t len = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
+            if (len > sizeof single || au__read(&e->remote, addr - lead, single, len) != AU_OK) {
                 return AU_CHAIN_BROKEN;
             }
             size_t had = rec->outside_count;
@@ -216,7 +218,7 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
                 return AU_CHAIN_BROKEN;
             }
             at = rec->outside_count > had ? (int32_t)had : -1;
-            f = single;
+            f = single + lead;
         }
         au_raw_frame frame;
         au_addr previous;

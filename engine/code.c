@@ -51,6 +51,8 @@ static void code_free(au_code *code)
         free(code->locations[i]);
     }
     free(code->locations);
+    free(code->marks);
+    free(code->position_slots);
     free(code->slot_unit);
     free(code->slot_location);
     free(code->head);
@@ -402,6 +404,39 @@ au_code *au__codes_resolve(au_codes *codes, const au_remote *r, au_addr addr, au
 
 /* ---- locations ------------------------------------------------------------------------------------------------ */
 
+enum {
+    MARKS_FROM = 1024,  /* bytes of a table from which on it is worth an index */
+    MARK_SPACING = 128, /* bytes of a table between two marks: the index takes a tenth of what the table does */
+    POSITIONS_FROM = 16 /* distinct positions from which on they are hashed */
+};
+
+/* The entry has grown by that much. */
+static void charge(au_codes *codes, au_code *code, size_t bytes)
+{
+    code->bytes += bytes;
+    if (!code->orphan) {
+        codes->bytes += bytes;
+    }
+}
+
+/* Where the table says that a code unit is. Without memory for an index, the long way. */
+static au_position look_up(au_codes *codes, au_code *code, au_table_style style, uint32_t unit)
+{
+    if (!code->marks && code->table_bytes >= MARKS_FROM) {
+        size_t room = au_linetable_mark_room(code->table_bytes, MARK_SPACING);
+        code->marks = malloc(room * sizeof *code->marks);
+        if (code->marks) {
+            code->mark_count = au_linetable_mark_all(style, code->table, code->table_bytes, code->firstlineno,
+                                                     MARK_SPACING, code->marks);
+            charge(codes, code, room * sizeof *code->marks);
+        }
+    }
+    if (code->mark_count) {
+        return au_linetable_find_marked(style, code->table, code->table_bytes, code->marks, code->mark_count, unit);
+    }
+    return au_linetable_find(style, code->table, code->table_bytes, code->firstlineno, unit);
+}
+
 static void set_slot(au_code *code, uint32_t unit, uint32_t location)
 {
     uint32_t mask = code->slot_cap - 1;
@@ -414,7 +449,7 @@ static void set_slot(au_code *code, uint32_t unit, uint32_t location)
     code->slot_count++;
 }
 
-static int grow_slots(au_code *code)
+static int grow_slots(au_codes *codes, au_code *code)
 {
     uint32_t old_cap = code->slot_cap;
     uint32_t *units = code->slot_unit;
@@ -438,18 +473,83 @@ static int grow_slots(au_code *code)
     }
     free(units);
     free(locations);
+    charge(codes, code, (cap - old_cap) * (sizeof *new_units + sizeof *new_locations));
     return 0;
+}
+
+static uint32_t hash_position(const au_code *code, const au_position *p)
+{
+    uint64_t h = p->line * UINT64_C(0x9e3779b97f4a7c15) + p->line_end;
+    h = (h ^ h >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + p->column;
+    h = (h ^ h >> 32) * UINT64_C(0x94d049bb133111eb) + p->column_end;
+    return (uint32_t)((h ^ h >> 31) & (code->position_cap - 1));
+}
+
+static int is_at(const au_location *have, const au_position *p)
+{
+    return have->line == p->line && have->line_end == p->line_end && have->column == p->column &&
+           have->column_end == p->column_end;
+}
+
+static void enter_position(au_code *code, uint32_t index)
+{
+    const au_location *at = code->locations[index];
+    const au_position p = {at->line, at->line_end, at->column, at->column_end};
+    uint32_t i = hash_position(code, &p);
+    while (code->position_slots[i]) {
+        i = (i + 1) & (code->position_cap - 1);
+    }
+    code->position_slots[i] = index + 1;
+}
+
+/* Keeps the hash of positions at most half full. */
+static int grow_positions(au_codes *codes, au_code *code)
+{
+    uint32_t cap = code->position_cap ? code->position_cap * 2 : POSITIONS_FROM * 4;
+    uint32_t *slots = calloc(cap, sizeof *slots);
+    if (!slots) {
+        return -1;
+    }
+    free(code->position_slots);
+    charge(codes, code, (cap - code->position_cap) * sizeof *slots);
+    code->position_slots = slots;
+    code->position_cap = cap;
+    for (uint32_t i = 0; i < code->location_count; i++) {
+        enter_position(code, i);
+    }
+    return 0;
+}
+
+/* The entry that there is for a position; UINT32_MAX: none. */
+static uint32_t find_position(const au_code *code, const au_position *p)
+{
+    if (!code->position_cap) {
+        for (uint32_t i = 0; i < code->location_count; i++) {
+            if (is_at(code->locations[i], p)) {
+                return i;
+            }
+        }
+        return UINT32_MAX;
+    }
+    for (uint32_t i = hash_position(code, p); code->position_slots[i]; i = (i + 1) & (code->position_cap - 1)) {
+        uint32_t index = code->position_slots[i] - 1;
+        if (is_at(code->locations[index], p)) {
+            return index;
+        }
+    }
+    return UINT32_MAX;
 }
 
 /* The entry for a position, making it if there is none. UINT32_MAX: no memory. */
 static uint32_t location_index(au_codes *codes, au_code *code, const au_position *p)
 {
-    for (uint32_t i = 0; i < code->location_count; i++) {
-        const au_location *have = code->locations[i];
-        if (have->line == p->line && have->line_end == p->line_end && have->column == p->column &&
-            have->column_end == p->column_end) {
-            return i;
-        }
+    uint32_t have = find_position(code, p);
+    if (have != UINT32_MAX) {
+        return have;
+    }
+    if (code->location_count >= POSITIONS_FROM && code->location_count * 2 >= code->position_cap &&
+        grow_positions(codes, code)) {
+        return UINT32_MAX;
     }
     if (code->location_count == code->location_cap) {
         uint32_t cap = code->location_cap ? code->location_cap * 2 : 2;
@@ -471,9 +571,9 @@ static uint32_t location_index(au_codes *codes, au_code *code, const au_position
     made->column = p->column;
     made->column_end = p->column_end;
     code->locations[code->location_count] = made;
-    code->bytes += LOCATION_COST;
-    if (!code->orphan) {
-        codes->bytes += LOCATION_COST;
+    charge(codes, code, LOCATION_COST);
+    if (code->position_cap) {
+        enter_position(code, code->location_count);
     }
     return code->location_count++;
 }
@@ -496,9 +596,9 @@ au_location *au__code_location(au_codes *codes, const au_remote *r, au_code *cod
         /* not begun: CPython's own answer is the first line (Objects/codeobject.c, PyCode_Addr2Line(-1)) */
         p = (au_position){(uint32_t)first, r->layout.minor > 10 ? (uint32_t)first : 0, 0, 0};
     } else {
-        p = au_linetable_find(r->layout.table, code->table, code->table_bytes, code->firstlineno, (uint32_t)unit);
+        p = look_up(codes, code, r->layout.table, (uint32_t)unit);
     }
-    if (code->slot_count * 4 >= code->slot_cap * 3 && grow_slots(code)) {
+    if (code->slot_count * 4 >= code->slot_cap * 3 && grow_slots(codes, code)) {
         return NULL;
     }
     uint32_t index = location_index(codes, code, &p);

@@ -12,7 +12,9 @@
 enum {
     POLL_MS = 10,      /* how often the app and the process' state are asked */
     FULL_LIST_MS = 10, /* how often the lists are walked whole */
+    LIST_LATEST_MS = 200, /* ... while nobody takes the GIL who was not there */
     NAMES_MS = 1,
+    PATIENCE = 16, /* equal stacks in a row that make it likely that the thread sleeps */
     WINDOW_CAP = 4096,
     LOST_MS = 200 /* failing that long without a word from the system: look for the interpreter again */
 };
@@ -51,6 +53,8 @@ void au_engine_destroy(au_engine *e)
     free(e->states);
     free(e->state_owner);
     free(e->list_pieces);
+    free(e->list_range);
+    free(e->quiet_pieces);
     free(e->scratch.pieces);
     free(e->scratch.raw[0]);
     free(e->scratch.raw[1]);
@@ -60,6 +64,7 @@ void au_engine_destroy(au_engine *e)
     free(e->scratch.locations);
     au_buf_deinit(&e->scratch.arena);
     au_buf_deinit(&e->list_arena);
+    au_buf_deinit(&e->quiet_arena);
     au_buf_deinit(&e->text);
     free(e->image_label);
     free(e->other_label);
@@ -169,6 +174,12 @@ static int ask_states(au_engine *e)
         if (!rec->tid) {
             continue;
         }
+        if (e->options.mode == AU_MODE_WALL && rec->asked &&
+            (rec->unchanged || (!rec->proven_asleep && (rec->still < PATIENCE || rec->still % PATIENCE)))) {
+            rec->state.run = AU_RUN_UNKNOWN;
+            continue; /* known to stand; or it moves, so that its stack is read whatever the answer is */
+        }
+        rec->asked = rec->still < PATIENCE ? 1 : 2;
         e->states[n] = rec->state;
         e->states[n].wanted = exact && rec->proven_asleep ? AU_STATE_SWITCHES : AU_STATE_SWITCHES | AU_STATE_RUN;
         e->state_owner[n++] = (uint32_t)i;
@@ -296,6 +307,9 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
            so in sub-interpreters, whose first state keeps the id of their creator up to 3.12. */
         return GIVEN;
     }
+    if (rec->unchanged) {
+        return give(e, rec, time_us);
+    }
     if (rec->proven_asleep) {
         return e->options.mode == AU_MODE_CPU ? GIVEN : give(e, rec, time_us);
     }
@@ -316,15 +330,24 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
     if (walk == AU_WALK_MEMORY) {
         return NO_MEMORY;
     }
+    if (e->heads_outcome != AU_OK) {
+        return GIVEN; /* the lists cannot be read any more: what this is of is not known */
+    }
     if (walk == AU_WALK_LOST) {
         e->list_due_ns = 0; /* the thread state has gone or is another one: the lists know */
         e->stats.unreadable += rec->state.run != AU_RUN_GONE;
         return GIVEN;
     }
     rec->stack_taken = rec->stack_taken && same;
+    if (walk == AU_WALK_OK) {
+        au__quiet_prove(rec, interp);
+    } else {
+        rec->gil_proof = 0;
+    }
     /* read after it was found asleep: as long as it is not switched in, this is its stack */
     rec->proven_asleep =
-        walk == AU_WALK_OK && rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0;
+        walk == AU_WALK_OK && rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0 &&
+        (e->options.mode != AU_MODE_WALL || rec->asked == 2) && !rec->quiet;
     return give(e, rec, time_us);
 }
 
@@ -357,34 +380,34 @@ typedef struct run {
     uint64_t failing_since;
 } run;
 
-static passed pass(au_engine *e, run *r, uint64_t now)
+/* The lists, whole or by their heads; names and ids of who is new. */
+static passed update_lists(au_engine *e, int full, uint64_t now)
 {
-    uint64_t now_us = now / 1000;
-    int full = now >= e->list_due_ns;
     size_t before = e->thread_count;
     au_outcome outcome = au__threads_update(e, full);
-    if (outcome == AU_GONE) {
-        return PASS_GONE;
-    }
     if (outcome != AU_OK || !e->thread_count) {
-        return PASS_FAILED;
+        return outcome == AU_GONE ? PASS_GONE : PASS_FAILED;
     }
     if (full) {
         e->list_due_ns = now + FULL_LIST_MS * MS;
+        e->list_latest_ns = now + LIST_LATEST_MS * MS;
+        e->switched = e->thread_count == 1 || !e->remote.layout.gil_tells;
     }
-    if (now >= r->names_due_ns || e->thread_count != before) {
+    if (e->thread_count != before) {
         au__names_update(e, now);
-        r->names_due_ns = now + NAMES_MS * MS;
     }
-    if (ask_states(e)) {
-        return PASS_MEMORY;
-    }
-    uint64_t time_us = now_us - r->last_us;
-    r->last_us = now_us;
-    e->stats.passes++;
-    e->stats.last_ns = now;
-    e->stats.duration_us += time_us;
+    return PASS_OK;
+}
+
+/* Samples whom this pass has not looked at yet. */
+static passed sample_all(au_engine *e, uint64_t time_us)
+{
+    uint64_t number = e->stats.passes + 1;
     for (size_t i = 0; i < e->thread_count; i++) {
+        if (e->threads[i]->looked_pass == number) {
+            continue;
+        }
+        e->threads[i]->looked_pass = number;
         switch (sample_thread(e, i, time_us)) {
         case GIVEN:
             break;
@@ -394,7 +417,63 @@ static passed pass(au_engine *e, run *r, uint64_t now)
             return PASS_MEMORY;
         }
     }
-    return e->sink->pass && e->sink->pass(e->sink, time_us) ? PASS_SINK : PASS_OK;
+    return PASS_OK;
+}
+
+static passed pass(au_engine *e, run *r, uint64_t now)
+{
+    uint64_t now_us = now / 1000;
+    uint64_t time_us = now_us - r->last_us;
+    uint64_t given_before = e->stats.samples;
+    int full = now >= e->list_due_ns && (e->switched || !e->list_due_ns || now >= e->list_latest_ns);
+    /* in wall mode the look at the heads of the lists rides with the first stack */
+    int look = full || !e->thread_count || e->options.mode != AU_MODE_WALL;
+    passed result = look ? update_lists(e, full, now) : PASS_OK;
+    if (result != PASS_OK) {
+        return result;
+    }
+    if (now >= r->names_due_ns) {
+        au__names_update(e, now);
+        r->names_due_ns = now + NAMES_MS * MS;
+    }
+    e->heads_due = !look;
+    e->heads_outcome = AU_OK;
+    if (e->options.mode == AU_MODE_WALL && au__quiet_look(e)) {
+        return PASS_MEMORY;
+    }
+    if (e->heads_due && (e->thread_count > 1 || e->threads[0]->proven_asleep)) {
+        e->heads_due = 0; /* a look of its own, before anything is shown */
+        result = update_lists(e, 0, now);
+    } else if (e->heads_outcome != AU_OK) {
+        result = e->heads_outcome == AU_GONE ? PASS_GONE : PASS_FAILED;
+    } else if (!e->heads_due && !look && e->list_due_ns == 0) {
+        result = update_lists(e, 1, now);
+    }
+    if (result != PASS_OK) {
+        return result;
+    }
+    if (ask_states(e)) {
+        return PASS_MEMORY;
+    }
+    int rides = e->heads_due; /* with the stack of the only thread */
+    result = sample_all(e, time_us);
+    if (result == PASS_OK && rides) {
+        if (e->heads_due || (e->list_due_ns == 0 && e->heads_outcome == AU_OK)) {
+            e->heads_due = 0;
+            result = update_lists(e, e->list_due_ns == 0, now);
+            result = result == PASS_OK ? sample_all(e, time_us) : result;
+        } else if (e->heads_outcome != AU_OK) {
+            result = e->heads_outcome == AU_GONE ? PASS_GONE : PASS_FAILED;
+        }
+    }
+    if (result != PASS_OK && (result != PASS_FAILED || e->stats.samples == given_before)) {
+        return result; /* its time goes to the next pass */
+    }
+    r->last_us = now_us;
+    e->stats.passes++;
+    e->stats.last_ns = now;
+    e->stats.duration_us += time_us;
+    return e->sink->pass && e->sink->pass(e->sink, time_us) ? PASS_SINK : result;
 }
 
 static void count_pass(au_engine *e, uint64_t spent_ns)

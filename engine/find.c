@@ -236,7 +236,8 @@ static verdict live_checks(const au_remote *r, au_addr runtime, uint64_t *hexver
     if (!interp) {
         return NOT_YET;
     }
-    for (int n = 0; n < 1 << 16; n++) {
+    au_ring links = {0};
+    for (int n = 0; n < 1 << 16 && !au__ring_closes(&links, interp); n++) {
         uint64_t id;
         uint64_t next;
         uint64_t thread;

@@ -48,6 +48,28 @@ static inline int au__plausible(au_addr addr)
     return addr >= 4096 && addr < (UINT64_C(1) << 56) && addr % 8 == 0;
 }
 
+/**
+ * Watches a walk along links for a ring: the item at each power of two is kept, and is met again at the latest when the
+ * ring has been gone round twice (R. P. Brent, "An improved Monte Carlo factorization algorithm", BIT 20, 1980).
+ * Without it one bad link costs as many reads as the longest list that is allowed. Begins as zero.
+ */
+typedef struct au_ring {
+    au_addr kept;
+    size_t steps, turn;
+} au_ring;
+
+static inline int au__ring_closes(au_ring *ring, au_addr addr)
+{
+    if (addr == ring->kept) {
+        return 1;
+    }
+    if (ring->steps++ == ring->turn) {
+        ring->kept = addr;
+        ring->turn = ring->turn * 2 + 1;
+    }
+    return 0;
+}
+
 au_outcome au__read(const au_remote *r, au_addr addr, void *buf, size_t len);
 au_outcome au__read_u64(const au_remote *r, au_addr addr, uint64_t *out);
 au_outcome au__read_u32(const au_remote *r, au_addr addr, uint32_t *out);
@@ -95,8 +117,16 @@ au_outcome au__pydict_get(const au_remote *r, au_addr dict, const char *key, au_
 /** The same, and the address of the slot that holds the value. */
 au_outcome au__pydict_slot(const au_remote *r, au_addr dict, const char *key, au_addr *slot, au_addr *value);
 
-/** An attribute in an instance's own dictionary, whatever form that has. `slot` may be NULL. */
-au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_addr *slot, au_addr *value);
+/** The words that the way to an attribute went through. While all are what they were, it leads to the same value. */
+enum { AU_PATH_MAX = 6 };
+typedef struct au_path {
+    au_addr at[AU_PATH_MAX];
+    uint64_t was[AU_PATH_MAX];
+    uint32_t count;
+} au_path;
+
+/** An attribute in an instance's own dictionary, whatever form that has. `path` may be NULL. */
+au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_path *path, au_addr *value);
 
 /* ---- code objects (code.c) ----------------------------------------------------------------------------------- */
 
@@ -127,10 +157,14 @@ typedef struct au_code {
     uint8_t *table; /* co_linetable */
     uint32_t table_bytes;
     au_addr table_addr;
-    char *file, *scope;      /* UTF-8 */
-    size_t bytes;            /* memory held, for the bound */
+    char *file, *scope;       /* UTF-8 */
+    size_t bytes;             /* memory held, for the bound */
+    au_linetable_mark *marks; /* index of a long table, made at the first look-up */
+    size_t mark_count;
     au_location **locations; /* distinct positions */
     uint32_t location_count, location_cap;
+    uint32_t *position_slots; /* open addressing, once there are many: position -> index into locations + 1 */
+    uint32_t position_cap;
     uint32_t *slot_unit; /* open addressing: code unit + 1 -> index into locations */
     uint32_t *slot_location;
     uint32_t slot_count, slot_cap;
@@ -209,10 +243,36 @@ typedef struct au_outside {
 
 typedef struct au_check {
     au_code *code;
-    uint32_t idle;  /* samples since it was last in a stack */
-    uint32_t piece; /* first of its pieces in the batch; UINT32_MAX: none */
-    int failed;     /* asked for, and it is another object by now */
+    uint32_t idle; /* samples since it was last in a stack */
+    uint32_t part; /* first of its parts in the proof; UINT32_MAX: none */
+    int failed;    /* asked for, and it is another object by now */
 } au_check;
+
+/** A stretch of memory that proves a code object, and the range of the batch that has it. */
+typedef struct au_part {
+    au_addr addr;
+    uint32_t len;
+    uint32_t range, offset;
+} au_part;
+
+/** Parts that lie near each other are asked for in one piece: a piece costs more than a KiB. */
+typedef struct au_range {
+    au_addr addr;
+    uint32_t len;
+    uint32_t piece;
+} au_range;
+
+/** How the code objects on a list of checks are proven. */
+typedef struct au_proof {
+    int stale; /* the list has changed since */
+    int split; /* parts are not joined: something between them cannot be read */
+    au_part *parts;
+    size_t part_count, part_cap;
+    au_part **order; /* the parts by address */
+    size_t order_cap;
+    au_range *ranges;
+    size_t range_count, range_cap;
+} au_proof;
 
 /** One thread state. */
 typedef struct au_thread_rec {
@@ -224,11 +284,23 @@ typedef struct au_thread_rec {
     au_tid tid;        /* as we see it; 0 if not known */
     int is_main;
     uint32_t seen; /* stamp of the list walk */
+    uint64_t looked_pass; /* number of the last pass that looked at it */
     uint32_t tid_tries;
     uint64_t tid_due_ns;
     /* run state */
     au_thread_state state;
     int proven_asleep; /* asleep at state.switches, and the stack was read after that */
+    int asked;           /* the run state was asked for: 1 at first sight, 2 since the stack stood for long */
+    int quiet;           /* `image` is what its stack was made of, and the stack is likely to stand (quiet.c) */
+    int gil_proof;       /* its stack was read, and since before that the thread did not have the GIL */
+    int unchanged;       /* in this pass the stack is what it was */
+    uint64_t still_since_ns;
+    uint8_t *image;
+    size_t image_cap;
+    au_addr image_chunk;
+    uint32_t image_used;
+    uint32_t quiet_piece[2];
+    uint32_t still;      /* stacks in a row that were equal to the instruction */
     int shares_tid;    /* another thread state has the same OS thread */
     /* predictions: where its stack was */
     au_chunk *chunks;
@@ -238,6 +310,7 @@ typedef struct au_thread_rec {
     au_addr cframe;
     au_check *checks;
     size_t check_count, check_cap;
+    au_proof proof;
     /* last accepted stack, and what of it the sink has taken */
     au_stack stack;
     uint64_t doubt;  /* au__chain_doubt of the last look that had one and was not followed by one without */
@@ -248,15 +321,20 @@ typedef struct au_thread_rec {
     uint64_t name_due_ns;
     uint32_t name_tries;
     au_addr thread_object;
+    au_path name_path; /* to the name that was read, and its length */
 } au_thread_rec;
 
 typedef struct au_interp_rec {
     au_addr addr;
     int64_t id;
     au_addr threads_head;
-    uint64_t epoch; /* code generation last seen; 0 if there is none */
+    uint64_t epoch;        /* code generation last seen; 0 if there is none */
     uint32_t version_seen; /* 3.12+: code objects of this version and below were made before the current batch */
     uint32_t version_new;  /* highest that was met since */
+    au_addr gil;           /* 3.12+: its GIL, or the main interpreter's */
+    au_addr gil_holder, gil_holder_before; /* thread state that took it last, in this pass and in the one before */
+    uint32_t gil_switches, gil_piece;
+    int gil_known, gil_stands;
     uint32_t seen;
     au_addr threading_active; /* dict object, 0 if not known */
     au_addr modules;
@@ -304,7 +382,8 @@ struct au_engine {
     au_codes codes;
     au_scratch scratch;
     uint64_t batch;    /* number of the current stack batch */
-    uint64_t piece_ps; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet */
+    uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first
+                             batch of a read has cold caches */
     au_interp_rec *interps;
     size_t interp_count, interp_cap;
     au_thread_rec **threads; /* in the order of the lists */
@@ -314,9 +393,19 @@ struct au_engine {
     uint32_t *state_owner;
     au_piece *list_pieces;
     size_t list_piece_cap;
+    au_piece *quiet_pieces;
+    size_t quiet_piece_cap;
+    au_buf quiet_arena;
     au_buf list_arena;
+    uint32_t *list_range; /* of each thread state that was asked for, the piece it lies in */
+    size_t list_range_cap;
     uint32_t list_stamp;
     uint64_t list_due_ns;
+    uint64_t list_latest_ns; /* a whole walk by then, also if no thread has run that was not there */
+    int switched;            /* the GIL has changed hands since the last whole walk, or may have */
+    int heads_due;            /* the next batch looks at the heads of the lists, too */
+    uint32_t heads_piece;     /* first of their pieces in the batch */
+    au_outcome heads_outcome; /* of the look in this pass */
     uint64_t main_ident;
     uint64_t next_state_id;
     uint64_t random;
@@ -337,6 +426,26 @@ typedef enum au_walk {
 /** Reads one thread's stack into rec->stack (stack.c). Sets *same if it is what rec->stack held before. */
 au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int *same);
 void au__stack_release(au_engine *e, au_thread_rec *rec);
+
+/** How many pieces a look at the heads of the lists takes, and the pieces; buffers are up to the caller (threads.c). */
+size_t au__heads_count(const au_engine *e);
+void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len);
+/** Judges the copies: non-zero if nothing was added or taken off at a head. */
+int au__heads_stand(const au_engine *e, const au_piece *pieces);
+/** The same for the look that a pass makes by the way; if something was, the lists are due. */
+void au__heads_judge(au_engine *e, const au_piece *pieces);
+
+/**
+ * Puts a stretch of memory into a list of pieces without buffers, joined with the last one if they lie near each other:
+ * no page is between them that neither touches. The number of its piece. The list must have room for one more.
+ */
+uint32_t au__join_piece(au_piece *pieces, size_t *count, au_addr addr, uint32_t len);
+
+/** Looks at all quiet threads in one batch and sets their `unchanged` (quiet.c). -1: no memory. */
+int au__quiet_look(au_engine *e);
+/** A stack was read after the look of this pass: says what proves it in the next. */
+void au__quiet_prove(au_thread_rec *rec, const au_interp_rec *interp);
+void au__quiet_drop(au_thread_rec *rec);
 
 /** Brings interps and threads up to date (threads.c). AU_OK, AU_GONE or AU_FAULT (kept as they were). */
 au_outcome au__threads_update(au_engine *e, int full);

@@ -115,18 +115,77 @@ int au_linetable_next(au_linetable *it, uint32_t *start, uint32_t *end, au_posit
     return it->style == AU_TABLE_310 ? next_310(it, start, end, position) : next_311(it, start, end, position);
 }
 
-au_position au_linetable_find(au_table_style style, const uint8_t *table, size_t len, int32_t firstlineno,
-                              uint32_t unit)
+static au_position find_on(au_linetable *it, uint32_t unit)
 {
-    au_linetable it;
     uint32_t start;
     uint32_t end;
     au_position position;
-    au_linetable_init(&it, style, table, len, firstlineno);
-    while (au_linetable_next(&it, &start, &end, &position)) {
+    while (au_linetable_next(it, &start, &end, &position)) {
         if (unit >= start && unit < end) {
             return position;
         }
     }
     return (au_position){0, 0, 0, 0};
+}
+
+au_position au_linetable_find(au_table_style style, const uint8_t *table, size_t len, int32_t firstlineno,
+                              uint32_t unit)
+{
+    au_linetable it;
+    au_linetable_init(&it, style, table, len, firstlineno);
+    return find_on(&it, unit);
+}
+
+/* ---- the index ------------------------------------------------------------------------------------------------ */
+
+size_t au_linetable_mark_room(size_t len, size_t spacing)
+{
+    return len / spacing + (len % spacing != 0);
+}
+
+size_t au_linetable_mark_all(au_table_style style, const uint8_t *table, size_t len, int32_t firstlineno,
+                             size_t spacing, au_linetable_mark *out)
+{
+    au_linetable it;
+    uint32_t start;
+    uint32_t end;
+    au_position position;
+    size_t count = 0;
+    size_t due = 0;
+    if (len > AU_LINETABLE_INDEX_MAX) {
+        return 0;
+    }
+    au_linetable_init(&it, style, table, len, firstlineno);
+    do {
+        if (it.at >= due && it.at < len) { /* the running line always fits: set_line sees to it */
+            out[count++] = (au_linetable_mark){it.unit, (uint32_t)it.at, (int32_t)it.line};
+            due = it.at + spacing;
+        }
+    } while (au_linetable_next(&it, &start, &end, &position));
+    return count;
+}
+
+au_position au_linetable_find_marked(au_table_style style, const uint8_t *table, size_t len,
+                                     const au_linetable_mark *marks, size_t count, uint32_t unit)
+{
+    size_t low = 0; /* marks before this one are not behind the unit */
+    size_t high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (marks[middle].unit <= unit) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) {
+        return (au_position){0, 0, 0, 0};
+    }
+    const au_linetable_mark *from = &marks[low - 1];
+    au_linetable it = {
+        .style = style, .table = table, .len = len, .at = from->at, .line = from->line, .unit = from->unit};
+    if (low < count) {
+        it.len = marks[low].at; /* what covers the unit ends before the next mark */
+    }
+    return find_on(&it, unit);
 }

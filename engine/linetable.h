@@ -38,4 +38,29 @@ int au_linetable_next(au_linetable *it, uint32_t *start, uint32_t *end, au_posit
 au_position au_linetable_find(au_table_style style, const uint8_t *table, size_t len, int32_t firstlineno,
                               uint32_t unit);
 
+/*
+ * An index for long tables: the state of the walk at some entries, so that a look-up begins near its unit. Its answers
+ * are those of au_linetable_find for the same table, whatever the table holds.
+ */
+
+/** Longest table that may have one: up to here the numbers of code units cannot go round. */
+#define AU_LINETABLE_INDEX_MAX ((size_t)64 << 20)
+
+/** The state of the walk before an entry: enough to go on from there. */
+typedef struct au_linetable_mark {
+    uint32_t unit, at;
+    int32_t line;
+} au_linetable_mark;
+
+/** Most marks that a table of `len` bytes can have when they are at least `spacing` (> 0) bytes apart. */
+size_t au_linetable_mark_room(size_t len, size_t spacing);
+
+/** Walks the table once and writes its marks to `out`, which has room for them. Returns how many; 0: too long. */
+size_t au_linetable_mark_all(au_table_style style, const uint8_t *table, size_t len, int32_t firstlineno,
+                             size_t spacing, au_linetable_mark *out);
+
+/** au_linetable_find by those marks: reads `spacing` bytes and an entry. Without any mark, all 0. */
+au_position au_linetable_find_marked(au_table_style style, const uint8_t *table, size_t len,
+                                     const au_linetable_mark *marks, size_t count, uint32_t unit);
+
 #endif

@@ -94,12 +94,15 @@ static void set_name(au_engine *e, au_thread_rec *rec, const char *text, size_t 
 static int read_name(au_engine *e, au_thread_rec *rec)
 {
     au_addr value;
+    au_path *path = &rec->name_path;
     e->text.len = 0;
-    if (au__instance_get(&e->remote, rec->thread_object, "_name", NULL, &value) != AU_OK ||
-        au__read_text(&e->remote, value, &e->text) != AU_OK) {
+    if (au__instance_get(&e->remote, rec->thread_object, "_name", path, &value) != AU_OK ||
+        path->count == AU_PATH_MAX || au__read_text(&e->remote, value, &e->text) != AU_OK) {
         return 0;
     }
-    set_name(e, rec, (const char *)e->text.data, e->text.len);
+    path->at[path->count] = value + e->remote.layout.str_length;
+    path->count += au__read_u64(&e->remote, path->at[path->count], &path->was[path->count]) == AU_OK;
+    set_name(e, rec, e->text.len ? (const char *)e->text.data : "", e->text.len);
     return 1;
 }
 
@@ -209,6 +212,55 @@ static void look_up(au_engine *e, au_interp_rec *interp, uint64_t now)
     interp->names_due_ns = now + (10 * cost < WAIT_MS * MS ? 10 * cost : WAIT_MS * MS);
 }
 
+static void read_again(au_engine *e, au_thread_rec *rec)
+{
+    if (!read_name(e, rec)) {
+        rec->thread_object = 0;
+        rec->name_tries = 0;
+    }
+}
+
+/* Has any of these been renamed? The words that led to their names are looked at in one batch. */
+static void compare_names(au_engine *e, au_thread_rec **due, size_t count)
+{
+    uint64_t words[REFRESH_AT_ONCE * AU_PATH_MAX];
+    au_piece pieces[REFRESH_AT_ONCE * AU_PATH_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < due[i]->name_path.count; k++, n++) {
+            pieces[n] = (au_piece){due[i]->name_path.at[k], &words[n], 8, 0};
+        }
+    }
+    e->remote.ops->read_many(e->remote.proc, pieces, n);
+    n = 0;
+    for (size_t i = 0; i < count; i++) {
+        int same = due[i]->name_path.count != 0;
+        for (uint32_t k = 0; k < due[i]->name_path.count; k++, n++) {
+            same = same && pieces[n].outcome == AU_OK && words[n] == due[i]->name_path.was[k];
+        }
+        if (!same) {
+            read_again(e, due[i]);
+        }
+    }
+}
+
+static void refresh(au_engine *e, uint64_t now)
+{
+    au_thread_rec *due[REFRESH_AT_ONCE];
+    size_t count = 0;
+    for (size_t i = 0; i < e->thread_count && count < REFRESH_AT_ONCE; i++) {
+        au_thread_rec *rec = e->threads[i];
+        if (rec->thread_object && now >= rec->name_due_ns) {
+            /* spread, so that thousands of threads are not due in the same pass */
+            rec->name_due_ns = now + (RENAME_MS + rec->state_id % 64) * MS;
+            due[count++] = rec;
+        }
+    }
+    if (count) {
+        compare_names(e, due, count);
+    }
+}
+
 void au__names_update(au_engine *e, uint64_t now)
 {
     for (size_t i = 0; i < e->interp_count; i++) {
@@ -217,21 +269,11 @@ void au__names_update(au_engine *e, uint64_t now)
             look_up(e, interp, now);
         }
     }
-    int refreshed = 0;
     for (size_t i = 0; i < e->thread_count; i++) {
-        au_thread_rec *rec = e->threads[i];
-        if (!rec->hex[0]) {
-            set_hex(rec);
+        if (!e->threads[i]->hex[0]) {
+            set_hex(e->threads[i]);
         }
-        find_tid(e, rec, now);
-        if (rec->thread_object && now >= rec->name_due_ns && refreshed < REFRESH_AT_ONCE) {
-            refreshed++;
-            /* spread, so that thousands of threads are not due in the same pass */
-            rec->name_due_ns = now + (RENAME_MS + rec->state_id % 64) * MS;
-            if (!read_name(e, rec)) {
-                rec->thread_object = 0;
-                rec->name_tries = 0;
-            }
-        }
+        find_tid(e, e->threads[i], now);
     }
+    refresh(e, now);
 }

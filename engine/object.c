@@ -306,25 +306,65 @@ au_outcome au__pydict_get(const au_remote *r, au_addr dict, const char *key, au_
 
 enum { TYPE_INLINE_VALUES = 1u << 2, TYPE_MANAGED_DICT = 1u << 4, WORD = 8 };
 
+/* Notes a word that the way to an attribute goes through. */
+static au_outcome read_step(const au_remote *r, au_addr at, au_path *path, uint64_t *word)
+{
+    au_outcome outcome = au__read_u64(r, at, word);
+    if (outcome == AU_OK && path && path->count < AU_PATH_MAX) {
+        path->at[path->count] = at;
+        path->was[path->count++] = *word;
+    }
+    return outcome;
+}
+
+/* Notes where the attribute itself was found. */
+static au_outcome arrived(au_outcome outcome, au_addr slot, au_addr value, au_path *path)
+{
+    if (outcome == AU_OK && path && path->count < AU_PATH_MAX) {
+        path->at[path->count] = slot;
+        path->was[path->count++] = value;
+    }
+    return outcome;
+}
+
 /* Attributes in a values array whose names are the type's cached keys. */
-static au_outcome values_get(const au_remote *r, au_addr type, au_addr values, const char *name, au_addr *slot,
+static au_outcome values_get(const au_remote *r, au_addr type, au_addr values, const char *name, au_path *path,
                              au_addr *value)
 {
     au_addr keys;
+    au_addr slot = 0;
     table t;
     au_outcome outcome = au__read_u64(r, type + r->layout.type_cached_keys, &keys);
     if (outcome == AU_OK) {
         outcome = keys_at(r, keys, values, &t);
     }
-    return outcome == AU_OK ? table_find(r, &t, name, slot, value) : outcome;
+    return outcome == AU_OK ? arrived(table_find(r, &t, name, &slot, value), slot, *value, path) : outcome;
 }
 
-au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_addr *slot, au_addr *value)
+static au_outcome dict_get(const au_remote *r, au_addr dict, const char *name, au_path *path, au_addr *value)
+{
+    uint64_t unused;
+    au_addr slot = 0;
+    if (!au__plausible(dict)) {
+        return AU_FAULT;
+    }
+    au_outcome outcome = read_step(r, dict + r->layout.dict_keys, path, &unused);
+    if (outcome == AU_OK) {
+        outcome = read_step(r, dict + r->layout.dict_values, path, &unused);
+    }
+    return outcome == AU_OK ? arrived(au__pydict_slot(r, dict, name, &slot, value), slot, *value, path) : outcome;
+}
+
+au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_path *path, au_addr *value)
 {
     const au_layout *l = &r->layout;
     au_addr type;
     uint64_t flags;
     uint64_t word;
+    *value = 0;
+    if (path) {
+        path->count = 0;
+    }
     if (!au__plausible(object)) {
         return AU_FAULT;
     }
@@ -344,31 +384,31 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
         if (outcome != AU_OK || offset == 0 || offset > 65536) {
             return outcome == AU_OK ? AU_FAULT : outcome;
         }
-        outcome = au__read_u64(r, object + offset, &word);
-        return outcome == AU_OK ? au__pydict_slot(r, word, name, slot, value) : outcome;
+        outcome = read_step(r, object + offset, path, &word);
+        return outcome == AU_OK ? dict_get(r, word, name, path, value) : outcome;
     }
     au_addr before = object + (au_addr)(int64_t)l->managed_dict;
-    outcome = au__read_u64(r, before, &word);
+    outcome = read_step(r, before, path, &word);
     if (outcome != AU_OK) {
         return outcome;
     }
     switch (l->attrs) {
     case AU_ATTRS_311: {
         uint64_t values;
-        outcome = au__read_u64(r, before - WORD, &values);
+        outcome = read_step(r, before - WORD, path, &values);
         if (outcome != AU_OK) {
             return outcome;
         }
-        return values ? values_get(r, type, values, name, slot, value) : au__pydict_slot(r, word, name, slot, value);
+        return values ? values_get(r, type, values, name, path, value) : dict_get(r, word, name, path, value);
     }
     case AU_ATTRS_312:
-        return word & 1 ? values_get(r, type, word + 1, name, slot, value)
-                        : au__pydict_slot(r, word, name, slot, value);
+        return word & 1 ? values_get(r, type, word + 1, name, path, value)
+                        : dict_get(r, word, name, path, value);
     default:
         break;
     }
     if (word) {
-        return au__pydict_slot(r, word, name, slot, value);
+        return dict_get(r, word, name, path, value);
     }
     if (!(flags & TYPE_INLINE_VALUES)) {
         return AU_FAULT;
@@ -383,5 +423,5 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
     if (outcome != AU_OK || head[l->values_valid] != 1) {
         return outcome == AU_OK ? AU_FAULT : outcome;
     }
-    return values_get(r, type, object + basic + l->values_data, name, slot, value);
+    return values_get(r, type, object + basic + l->values_data, name, path, value);
 }

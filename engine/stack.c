@@ -14,6 +14,7 @@
 
 enum {
     TRIES = 48,         /* looks that moved */
+    ALONE_MAX = 4,      /* 3.10: innermost frames that one look alone may tell */
     STEADY_TRIES = 8,   /* looks that were interrupted */
     NO_ROOT_TRIES = 16, /* without ever seeing a root */
     EXTENSIONS = 96,    /* batches that asked for too little */
@@ -290,8 +291,10 @@ static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same
     if (au__grow(&old->frames, &old->cap, s->frame_count, sizeof *old->frames, &e->stats)) {
         return -1;
     }
+    int went_on = 0;
     while (equal < both && old->frames[equal].code == s->frames[equal].code) {
         moved |= old->frames[equal].location != s->frames[equal].location;
+        went_on |= old->frames[equal].ip != s->frames[equal].ip;
         old->frames[equal] = s->frames[equal];
         equal++;
     }
@@ -308,6 +311,7 @@ static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same
     old->count = s->frame_count;
     old->flags = flags;
     *same = !moved;
+    rec->still = moved || went_on ? 0 : rec->still + 1;
     return 0;
 }
 
@@ -343,6 +347,10 @@ void au__stack_release(au_engine *e, au_thread_rec *rec)
     free(rec->chunks);
     free(rec->outside);
     free(rec->checks);
+    free(rec->proof.parts);
+    free(rec->proof.order);
+    free(rec->proof.ranges);
+    memset(&rec->proof, 0, sizeof rec->proof);
     memset(&rec->stack, 0, sizeof rec->stack);
     rec->chunks = NULL;
     rec->outside = NULL;
@@ -470,31 +478,31 @@ static step name_it(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, con
     }
 }
 
-static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, best *found)
+static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b,
+                    best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
-    au_batch b;
     int memory = 0;
-    if (au__batch_read(e, interp, rec, tries == 0, &b)) {
+    if (au__batch_read(e, interp, rec, tries == 0, b)) {
         return STEP_MEMORY;
     }
-    if (!b.ts || !still_ours(e, rec, b.ts)) {
+    if (!b->ts || !still_ours(e, rec, b->ts)) {
         return STEP_LOST;
     }
-    step s = predictions(e, rec, &b);
+    step s = predictions(e, rec, b);
     if (s != STEP_ACCEPT) {
         return s;
     }
-    if (!b.steady && tries < STEADY_TRIES) {
+    if (!b->steady && tries < STEADY_TRIES) {
         return STEP_MOVED; /* also if it agrees: of interrupted looks only those at slow code do */
     }
-    found->moving |= found->top && found->top != b.top;
-    found->top = b.top;
-    au_chain_end first = au__chain_walk(e, rec, &b, 0, 0, &memory);
+    found->moving |= found->top && found->top != b->top;
+    found->top = b->top;
+    au_chain_end first = au__chain_walk(e, rec, b, 0, 0, &memory);
     if (first == AU_CHAIN_MISSING) {
         size_t outside = rec->outside_count;
         size_t len = rec->chunk_count ? rec->chunks[0].len : 0;
-        au_chain_end chased = au__chain_walk(e, rec, &b, 0, 1, &memory);
+        au_chain_end chased = au__chain_walk(e, rec, b, 0, 1, &memory);
         if (memory) {
             return STEP_MEMORY;
         }
@@ -509,9 +517,9 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
             return STEP_MOVED;
         }
         /* its next link leads nowhere: the part that can be read is all there is */
-        first = au__chain_walk(e, rec, &b, 0, 0, &memory) == AU_CHAIN_ROOT ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
+        first = au__chain_walk(e, rec, b, 0, 0, &memory) == AU_CHAIN_ROOT ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
     }
-    au_chain_end second = au__chain_walk(e, rec, &b, 1, 0, &memory);
+    au_chain_end second = au__chain_walk(e, rec, b, 1, 0, &memory);
     if (memory) {
         return STEP_MEMORY;
     }
@@ -520,10 +528,11 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     }
     size_t count = e->scratch.raw_count[0];
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
-    if (second == AU_CHAIN_ROOT && b.steady && e->remote.layout.minor == 10) {
+    if (second == AU_CHAIN_ROOT && b->steady && e->remote.layout.minor == 10 &&
+        e->scratch.raw_count[1] - common_part(&e->scratch) <= ALONE_MAX) {
         /* The frames of a call stay in memory with their code and their caller until they are used again, so the later
            look, from the innermost frame outwards, is as good as a stack that stands. */
-        return name_it(e, interp, rec, &b, 1, e->scratch.raw_count[1], found);
+        return name_it(e, interp, rec, b, 1, e->scratch.raw_count[1], found);
     }
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
         int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
@@ -531,17 +540,17 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
         if (agree && e->remote.layout.minor >= 14) {
             /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are
                not favoured, the moment is always that of the second copy: has the innermost frame called by then? */
-            if (b.steady && au__chain_resolve(e, rec, &b, count)) {
+            if (b->steady && au__chain_resolve(e, rec, b, count)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             }
         } else if (!agree) {
             size_t common = common_part(&e->scratch);
-            if (b.steady && au__chain_resolve(e, rec, &b, common)) {
+            if (b->steady && au__chain_resolve(e, rec, b, common)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             } else if (last_try) {
-                return keep_part(e, interp, rec, &b, common, 0, found);
+                return keep_part(e, interp, rec, b, common, 0, found);
             } else {
                 return STEP_MOVED;
             }
@@ -550,12 +559,12 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
         int seen_before = doubt == rec->doubt;
         rec->doubt = doubt;
         if (doubt && !seen_before) {
-            return last_try ? keep_part(e, interp, rec, &b, 0, 0, found) : STEP_MOVED;
+            return last_try ? keep_part(e, interp, rec, b, 0, 0, found) : STEP_MOVED;
         }
-        return name_it(e, interp, rec, &b, look, count, found);
+        return name_it(e, interp, rec, b, look, count, found);
     }
     if (last_try && first == AU_CHAIN_BROKEN && second == AU_CHAIN_BROKEN && count && looks_agree(&e->scratch)) {
-        return keep_part(e, interp, rec, &b, count, 1, found);
+        return keep_part(e, interp, rec, b, count, 1, found);
     }
     found->have = 0;
     return STEP_MOVED;
@@ -564,14 +573,17 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
 au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int *same)
 {
     best found = {0};
+    au_batch b;
     unsigned tries = 0;
     unsigned extensions = 0;
     e->scratch.pending_count = 0;
     while (tries < TRIES && extensions < EXTENSIONS) {
-        switch (attempt(e, interp, rec, tries, &found)) {
+        switch (attempt(e, interp, rec, tries, &b, &found)) {
         case STEP_ACCEPT:
             forget(e, rec);
-            return take_over(e, rec, 0, same) ? AU_WALK_MEMORY : AU_WALK_OK;
+            return take_over(e, rec, 0, same) || au__quiet_capture(e, rec, &b, e->remote.ops->now(e->sys))
+                       ? AU_WALK_MEMORY
+                       : AU_WALK_OK;
         case STEP_TORN:
             tries = TRIES;
             break;

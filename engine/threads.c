@@ -29,6 +29,7 @@ static void free_thread(au_engine *e, au_thread_rec *rec)
         e->remote.ops->thread_states(e->remote.proc, &rec->state, 1);
     }
     au__stack_release(e, rec);
+    free(rec->image);
     free(rec->name);
     free(rec);
 }
@@ -124,6 +125,9 @@ static au_outcome walk_interps(au_engine *e)
             rec.addr = addr;
             rec.id = id;
         }
+        if (!rec.gil && e->remote.layout.interp_gil != AU_ABSENT) {
+            (void)au__read_u64(&e->remote, addr + e->remote.layout.interp_gil, &rec.gil); /* 0 until it is made */
+        }
         rec.threads_head = head;
         rec.seen = e->list_stamp;
         e->interps[count++] = rec;
@@ -180,28 +184,59 @@ static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, au
     return 0;
 }
 
+uint32_t au__join_piece(au_piece *pieces, size_t *count, au_addr addr, uint32_t len)
+{
+    enum { GAP = 512, RANGE_MAX = 64 << 10 };
+    au_piece *last = *count ? &pieces[*count - 1] : NULL;
+    au_addr low = last && last->addr < addr ? last->addr : addr;
+    au_addr high = last && last->addr + last->len > addr + len ? last->addr + last->len : addr + len;
+    if (last && addr + len + GAP > last->addr && addr < last->addr + last->len + GAP && high - low <= RANGE_MAX) {
+        last->addr = low;
+        last->len = (uint32_t)(high - low);
+    } else {
+        pieces[(*count)++] = (au_piece){addr, NULL, len, 0};
+    }
+    return (uint32_t)(*count - 1);
+}
+
 /* Asks for the heads of `n` thread states that are believed to follow each other from e->threads[from] on. */
 static size_t prefetch(au_engine *e, size_t from, au_addr first, uint32_t len)
 {
-    size_t n = 0;
-    while (from + n < e->thread_count && n < HEAD_WINDOW) {
-        n++;
-    }
-    if (n == 0 || e->threads[from]->addr != first) {
+    size_t n = e->thread_count - from < HEAD_WINDOW ? e->thread_count - from : HEAD_WINDOW;
+    if (from >= e->thread_count || e->threads[from]->addr != first) {
         return 0;
     }
-    if (au__grow(&e->list_pieces, &e->list_piece_cap, n, sizeof *e->list_pieces, &e->stats)) {
+    if (au__grow(&e->list_pieces, &e->list_piece_cap, n, sizeof *e->list_pieces, &e->stats) ||
+        au__grow(&e->list_range, &e->list_range_cap, n, sizeof *e->list_range, &e->stats)) {
         return 0;
+    }
+    size_t count = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        e->list_range[i] = au__join_piece(e->list_pieces, &count, e->threads[from + i]->addr, len);
+    }
+    for (size_t i = 0; i < count; i++) {
+        bytes += e->list_pieces[i].len;
     }
     e->list_arena.len = 0;
-    if (au_buf_reserve(&e->list_arena, n * len)) {
+    if (au_buf_reserve(&e->list_arena, bytes)) {
         return 0;
     }
-    for (size_t i = 0; i < n; i++) {
-        e->list_pieces[i] = (au_piece){e->threads[from + i]->addr, e->list_arena.data + i * len, len, 0};
+    for (size_t i = 0, at = 0; i < count; at += e->list_pieces[i++].len) {
+        e->list_pieces[i].buf = e->list_arena.data + at;
     }
-    e->remote.ops->read_many(e->remote.proc, e->list_pieces, n);
+    e->remote.ops->read_many(e->remote.proc, e->list_pieces, count);
     return n;
+}
+
+/* The head of the thread state at addr, number i of those that were asked for; NULL if it is not among them. */
+static const uint8_t *prefetched(const au_engine *e, size_t i, au_addr addr, uint32_t len)
+{
+    const au_piece *piece = &e->list_pieces[e->list_range[i]];
+    if (piece->outcome != AU_OK || addr < piece->addr || addr - piece->addr + len > piece->len) {
+        return NULL;
+    }
+    return (const uint8_t *)piece->buf + (addr - piece->addr);
 }
 
 static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t *at)
@@ -216,17 +251,15 @@ static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t
         return AU_FAULT;
     }
     while (addr) {
-        const uint8_t *head = NULL;
         if (!au__plausible(addr) || *at >= THREADS_MAX) {
             return AU_FAULT;
         }
-        if (!(have && *at >= base && *at - base < have && e->list_pieces[*at - base].addr == addr)) {
+        if (!(have && *at >= base && *at - base < have && e->threads[*at]->addr == addr)) {
             have = prefetch(e, *at, addr, len);
             base = *at;
         }
-        if (have && e->list_pieces[*at - base].addr == addr && e->list_pieces[*at - base].outcome == AU_OK) {
-            head = e->list_pieces[*at - base].buf;
-        } else {
+        const uint8_t *head = have ? prefetched(e, *at - base, addr, len) : NULL;
+        if (!head) {
             au_outcome outcome = au__read(&e->remote, addr, single, len);
             if (outcome != AU_OK) {
                 return outcome;
@@ -282,37 +315,83 @@ static void sweep(au_engine *e, size_t met)
     e->thread_count = kept;
 }
 
+/* The fields of an interpreter that tell of births: they stand side by side in all versions (pycore_interp.h). */
+static uint32_t heads_from(const au_layout *l)
+{
+    return l->interp_next < l->interp_threads_head ? l->interp_next : l->interp_threads_head;
+}
+
+size_t au__heads_count(const au_engine *e)
+{
+    return 1 + e->interp_count;
+}
+
+void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len)
+{
+    const au_layout *l = &e->remote.layout;
+    if (i == 0) {
+        *addr = e->runtime + l->runtime_interpreters_head;
+        *len = 8;
+        return;
+    }
+    uint32_t from = heads_from(l);
+    *addr = e->interps[i - 1].addr + from;
+    *len = (l->interp_next > from ? l->interp_next : l->interp_threads_head) - from + 8;
+}
+
+int au__heads_stand(const au_engine *e, const au_piece *pieces)
+{
+    const au_layout *l = &e->remote.layout;
+    uint32_t from = heads_from(l);
+    if (pieces[0].outcome != AU_OK || au__u64(pieces[0].buf) != e->interps[0].addr) {
+        return 0;
+    }
+    for (size_t i = 0; i < e->interp_count; i++) {
+        const uint8_t *copy = pieces[1 + i].buf;
+        au_addr next = i + 1 < e->interp_count ? e->interps[i + 1].addr : 0;
+        if (pieces[1 + i].outcome != AU_OK || au__u64(copy + (l->interp_threads_head - from)) != e->interps[i].threads_head ||
+            au__u64(copy + (l->interp_next - from)) != next) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void au__heads_judge(au_engine *e, const au_piece *pieces)
+{
+    e->heads_due = 0;
+    e->heads_outcome = (au_outcome)pieces[0].outcome;
+    if (!au__heads_stand(e, pieces)) {
+        e->list_due_ns = 0;
+    }
+}
+
 /* Is there nothing new at the heads? One batch. */
 static au_outcome heads_stand(au_engine *e, int *stand)
 {
-    const au_layout *l = &e->remote.layout;
-    size_t n = 1 + 2 * e->interp_count;
+    size_t n = au__heads_count(e);
     if (au__grow(&e->list_pieces, &e->list_piece_cap, n, sizeof *e->list_pieces, &e->stats)) {
         return AU_FAULT;
     }
     e->list_arena.len = 0;
-    if (au_buf_reserve(&e->list_arena, n * 8)) {
+    for (size_t i = 0; i < n; i++) {
+        au_addr addr;
+        uint32_t len;
+        au__heads_want(e, i, &addr, &len);
+        e->list_pieces[i] = (au_piece){addr, (void *)(uintptr_t)e->list_arena.len, len, 0};
+        e->list_arena.len += len;
+    }
+    size_t need = e->list_arena.len;
+    e->list_arena.len = 0;
+    if (au_buf_reserve(&e->list_arena, need)) {
         return AU_FAULT;
     }
     for (size_t i = 0; i < n; i++) {
-        au_addr at = e->runtime + l->runtime_interpreters_head;
-        if (i) {
-            at = e->interps[(i - 1) / 2].addr + (i % 2 ? l->interp_threads_head : l->interp_next);
-        }
-        e->list_pieces[i] = (au_piece){at, e->list_arena.data + i * 8, 8, 0};
+        e->list_pieces[i].buf = e->list_arena.data + (uintptr_t)e->list_pieces[i].buf;
     }
-    size_t good = e->remote.ops->read_many(e->remote.proc, e->list_pieces, n);
-    if (good != n) {
-        *stand = 0;
-        return e->list_pieces[0].outcome == AU_OK ? AU_OK : (au_outcome)e->list_pieces[0].outcome;
-    }
-    *stand = au__u64(e->list_arena.data) == e->interps[0].addr;
-    for (size_t i = 0; *stand && i < e->interp_count; i++) {
-        au_addr next = i + 1 < e->interp_count ? e->interps[i + 1].addr : 0;
-        *stand = au__u64(e->list_arena.data + 8 + 16 * i) == e->interps[i].threads_head &&
-                 au__u64(e->list_arena.data + 16 + 16 * i) == next;
-    }
-    return AU_OK;
+    e->remote.ops->read_many(e->remote.proc, e->list_pieces, n);
+    *stand = au__heads_stand(e, e->list_pieces);
+    return (au_outcome)e->list_pieces[0].outcome;
 }
 
 au_outcome au__threads_update(au_engine *e, int full)

@@ -12,8 +12,12 @@
 #include <string.h>
 
 /* A fuzz target is one source file; the builder of invented tracees is the engine tests'. */
-#include "tests/engine/layouts.c" /* NOLINT(bugprone-suspicious-include) */
-#include "tests/engine/world.c"   /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/layouts.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/world.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/world_module.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/world_objects.c" /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/world_run.c"     /* NOLINT(bugprone-suspicious-include) */
+#include "tests/engine/world_threads.c" /* NOLINT(bugprone-suspicious-include) */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -75,6 +75,7 @@ static const entry entries[] = {
     {F(interp_modules), {88, 96, 96}, INTERP},
     {F(interp_sysdict), {96, 104, 104}, INTERP},
     {F(interp_code_generation), {0, 160, 160}, INTERP},
+    {F(interp_gil), {112, 120, 120}, INTERP},
     {F(tstate_next), {168, 192, 192}, TSTATE},
     {F(tstate_interp), {176, 200, 200}, TSTATE},
     {F(tstate_frame), {184, 208, 208}, TSTATE},
@@ -192,6 +193,7 @@ static void add_constants(au_layout *layout, const uint8_t *bytes, int v)
     layout->code_version = (uint32_t)word_at(bytes, localsplusnames[v]) - 4;
     layout->code_framesize = layout->code_firstlineno + 8; /* co_nlocalsplus stands between (cpython/code.h) */
     layout->frame_function = 16;
+    layout->gil_tells = !gil_free;
     layout->gen_frame = object_size + 56;
     if (v == 0) {
         layout->frame_stacktop = layout->frame_localsplus - 8;

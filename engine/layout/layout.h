@@ -24,6 +24,8 @@
     X(runtime_interpreters_head)                                                                                       \
     X(runtime_main_thread)    /* pthread id of the main thread */                                                      \
     X(runtime_tstate_current) /* 3.10, 3.11: thread state that holds the GIL, or 0 */                                  \
+    X(runtime_gil) /* 3.10, 3.11: struct _gil_runtime_state; later each interpreter points to its own */               \
+    X(interp_gil)                                                                                                      \
     X(interp_next)                                                                                                     \
     X(interp_id) /* int64 */                                                                                           \
     X(interp_threads_head)                                                                                             \
@@ -106,6 +108,7 @@ typedef struct au_layout {
 #undef AU_X
     unsigned minor;
     int free_threaded;
+    int gil_tells;       /**< last_holder and switch_number of the GIL are where au_engine looks: not free-threaded */
     int tagged;          /**< 3.14+: `executable` is a _PyStackRef */
     unsigned shim_owner; /**< frames of this owner or above are no Python frames; 255: there are none */
     au_attr_style attrs;

@@ -49,6 +49,48 @@ START_TEST(by_cookie)
 }
 END_TEST
 
+enum { MEMORY_FORMS = 7 };
+
+/* How the dynamic symbols of a module can be met: in a file, or in memory, relocated or not, by either hash table. */
+static const struct {
+    w_module_form form;
+    unsigned options;
+} dynamic_forms[MEMORY_FORMS] = {
+    {W_MODULE_DYNAMIC, 0},
+    {W_MODULE_DYNAMIC, W_MODULE_GNU_HASH},
+    {W_MODULE_BARE, W_MODULE_RELOCATED},
+    {W_MODULE_BARE, W_MODULE_GNU_HASH},
+    {W_MODULE_BARE, W_MODULE_RELOCATED | W_MODULE_GNU_HASH},
+    {W_MODULE_DELETED, W_MODULE_RELOCATED},
+    {W_MODULE_DELETED, W_MODULE_RELOCATED | W_MODULE_GNU_HASH},
+};
+
+/* Stripped of all section headers, or the file has gone: the dynamic section is what is left. */
+START_TEST(by_dynamic_symbols)
+{
+    const char *path = "/usr/bin/python3";
+    for (int i = 0; i < MEMORY_FORMS; i++) {
+        world *w = world_create_in(au_image_create(4321), world_builds[_i], 0, -1, path);
+        world_module(w, 1, path, dynamic_forms[i].form, dynamic_forms[i].options);
+        w_thread *t = world_basic(w);
+        au_buf want = {0};
+        w_run_init(&run, w);
+        w_run_go(&run, 3);
+        ck_assert_str_eq(run.python->image, path); /* not by the cookie */
+        ck_assert_uint_eq(run.python->minor, w->minor);
+        ck_assert_uint_eq(run.python->micro, layout_version(w->build) >> 8 & 0xff);
+        ck_assert_uint_eq(run.count, 3);
+        world_expect(w, t, &want);
+        ck_assert_str_eq(run.samples[2].stack, (const char *)want.data);
+        ck_assert_uint_eq(run.stats.errors, 0);
+        w_run_deinit(&run);
+        au_buf_deinit(&want);
+        ck_assert_uint_eq(au_image_open_handles(w->image), 0);
+        world_destroy(w, 0);
+    }
+}
+END_TEST
+
 static void expect_refusal(world *w, int code, const char *part, const char *other)
 {
     w_run_init(&run, w);
@@ -74,6 +116,27 @@ START_TEST(not_python)
     au_image_destroy(w->image);
     w->image = image;
     world_destroy(w, 0);
+}
+END_TEST
+
+/* The same without the symbol: what is left is the cookie, and before 3.13 nothing. */
+START_TEST(no_symbol)
+{
+    const char *path = "/usr/bin/python3";
+    for (int i = 0; i < MEMORY_FORMS; i++) {
+        world *w = world_create_in(au_image_create(4321), world_builds[_i], 0, -1, path);
+        world_module(w, 1, path, dynamic_forms[i].form, dynamic_forms[i].options | W_MODULE_OTHER_NAME);
+        world_basic(w);
+        if (w->minor < 13) {
+            expect_refusal(w, AU_ERR_PYTHON, "not a Python", NULL);
+        } else {
+            w_run_init(&run, w);
+            ck_assert_ptr_null(w_run_find(&run));
+            ck_assert_str_eq(run.python->image, "(memory)");
+            w_run_deinit(&run);
+        }
+        world_destroy(w, 0);
+    }
 }
 END_TEST
 
@@ -275,6 +338,8 @@ Suite *au_find_suite(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_loop_test(tcase, by_section, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, by_cookie, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, by_dynamic_symbols, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, no_symbol, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, not_python, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, not_initialised, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, unknown_minor, 0, WORLD_BUILDS);
@@ -286,5 +351,6 @@ Suite *au_find_suite(void)
     tcase_add_loop_test(tcase, unused_twin, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, later, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, au_exec_case());
     return suite;
 }

@@ -227,5 +227,6 @@ Suite *au_hostile_suite(void)
     tcase_add_loop_test(tcase, absurd_words, 0, WORLD_BUILDS * 5);
     tcase_add_loop_test(tcase, vandalised, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, au_mutations_case());
     return suite;
 }

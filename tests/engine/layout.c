@@ -22,6 +22,8 @@ static const struct {
     M(runtime_interpreters_head, "runtime_state.interpreters_head"),
     M(runtime_main_thread, "runtime_state.main_thread"),
     M(runtime_tstate_current, "runtime_state.gilstate_tstate_current"),
+    M(runtime_gil, NULL),
+    M(interp_gil, "interpreter_state.ceval_gil"),
     M(interp_next, "interpreter_state.next"),
     M(interp_id, "interpreter_state.id"),
     M(interp_threads_head, "interpreter_state.threads_head"),
@@ -116,6 +118,9 @@ static int32_t expected(int build, size_t i)
     }
     if (strcmp(member, "code_version") == 0 && minor >= 12) {
         return layout_free_threaded(build) ? 108 : 92; /* seen in 3.12.1, 3.13.0, 3.13.5t, 3.13.18, 3.14.10, 3.15.2 */
+    }
+    if (strcmp(member, "runtime_gil") == 0 && minor <= 11) {
+        return layout_value(build, "runtime_state.gil_last_holder") - 8; /* pycore_gil.h: interval is before it */
     }
     if (strcmp(member, "frame_function") == 0 && minor >= 11) {
         return minor == 11 ? 0 : 16; /* pycore_frame.h: f_func, from 3.12 f_funcobj */

@@ -24,14 +24,49 @@ static uint32_t decode(au_table_style style, const uint8_t *table, size_t len, i
     au_position p;
     au_linetable_init(&it, style, table, len, first);
     while (au_linetable_next(&it, &start, &end, &p)) {
-        ck_assert_uint_eq(start, units);
-        ck_assert_uint_ge(end, start);
+        if (start != units || end < start || end > UNITS_MAX) { /* Check's own tell a pipe about each success */
+            ck_abort_msg("a range from %u to %u after unit %u", start, end, units);
+        }
         for (; units < end; units++) {
-            ck_assert_uint_lt(units, UNITS_MAX);
             positions[units] = p;
         }
     }
     return units;
+}
+
+/* The index gives what the walk gave (`positions`), for every unit and behind the last, whatever its spacing. */
+static void compare_marked(au_table_style style, const uint8_t *table, size_t len, int32_t first, uint32_t units)
+{
+    static const size_t spacings[] = {1, 7, 128, 100000};
+    size_t few = len > 20000 ? 1 : 0; /* the outer ones are slow in a long table: too many marks, or one */
+    for (size_t i = few; i < sizeof spacings / sizeof spacings[0] - few; i++) {
+        size_t room = au_linetable_mark_room(len, spacings[i]);
+        au_linetable_mark *marks =
+            malloc(room ? room * sizeof *marks : 1); /* exact, so that a sanitizer sees one more */
+        ck_assert_ptr_nonnull(marks);
+        size_t count = au_linetable_mark_all(style, table, len, first, spacings[i], marks);
+        ck_assert_uint_le(count, room);
+        ck_assert_uint_ge(count, len > 0);
+        for (size_t k = 1; k < count; k++) {
+            if (marks[k].at < marks[k - 1].at + spacings[i] || marks[k].unit < marks[k - 1].unit) {
+                ck_abort_msg("mark %zu of spacing %zu is at %u, unit %u", k, spacings[i], marks[k].at, marks[k].unit);
+            }
+        }
+        for (uint32_t u = 0; u < units; u++) {
+            au_position p = au_linetable_find_marked(style, table, len, marks, count, u);
+            if (memcmp(&p, &positions[u], sizeof p) != 0) {
+                ck_abort_msg("unit %u of %u, spacing %zu: line %u, not %u", u, units, spacings[i], p.line,
+                             positions[u].line);
+            }
+        }
+        static const au_position none;
+        const uint32_t behind[] = {units, units + 1, UINT32_MAX / 2, UINT32_MAX};
+        for (size_t k = 0; k < sizeof behind / sizeof behind[0]; k++) {
+            au_position p = au_linetable_find_marked(style, table, len, marks, count, behind[k]);
+            ck_assert_mem_eq(&p, &none, sizeof p);
+        }
+        free(marks);
+    }
 }
 
 static size_t unhex(const char *text, uint8_t *out)
@@ -108,6 +143,7 @@ START_TEST(vectors)
             au_position p = au_linetable_find(minor == 10 ? AU_TABLE_310 : AU_TABLE_311, table, len, first, u);
             ck_assert_mem_eq(&p, &positions[u], sizeof p);
         }
+        compare_marked(minor == 10 ? AU_TABLE_310 : AU_TABLE_311, table, len, first, units);
         count++;
     }
     fclose(file);
@@ -193,6 +229,7 @@ START_TEST(large)
         ck_assert_msg(memcmp(&positions[u], &want[u], sizeof *want) == 0, "unit %u: line %u, not %u", u,
                       positions[u].line, want[u].line);
     }
+    compare_marked(AU_TABLE_311, table, len, 100000, units);
     free(table);
     free(want);
 }
@@ -221,7 +258,48 @@ START_TEST(large_310)
         }
     }
     ck_assert_uint_eq(unit, units);
+    compare_marked(AU_TABLE_310, table, 2 * PAIRS, 1000, units);
     free(table);
+}
+END_TEST
+
+/* Tables at random, also such that are none: any bytes, entries that are cut, numbers without end, lines that leave
+ * their range. The index must not know better or worse than the plain walk. */
+START_TEST(marked)
+{
+    uint32_t seed = 99;
+    for (int round = 0; round < 400; round++) {
+        size_t len = (size_t)(round % 7 == 0 ? round % 13 : round % 240);
+        uint8_t *table = malloc(len ? len : 1);
+        ck_assert_ptr_nonnull(table);
+        for (size_t i = 0; i < len; i++) {
+            seed = seed * 1664525 + 1013904223;
+            uint8_t any = (uint8_t)(seed >> 24);
+            switch (round % 5) {
+            case 0:
+                table[i] = any;
+                break;
+            case 1: /* numbers that go on and on */
+                table[i] = (uint8_t)(any | (any & 3 ? 0x40 : 0));
+                break;
+            case 2: /* nothing but lines and long entries */
+                table[i] = (uint8_t)(0x80 | (13 + (any & 1)) << 3);
+                break;
+            case 3: /* 3.10: many empty ranges */
+                table[i] = any & 1 ? 0 : any;
+                break;
+            default: /* far jumps of the line */
+                table[i] = (uint8_t)(i % 6 ? 0x7f : 0x80 | 13 << 3 | (any & 7));
+            }
+        }
+        for (int style = 0; style < 2; style++) {
+            const int32_t firsts[] = {1, INT32_MAX, INT32_MIN, (int32_t)seed};
+            int32_t first = firsts[round / 5 % 4];
+            uint32_t units = decode(style ? AU_TABLE_311 : AU_TABLE_310, table, len, first);
+            compare_marked(style ? AU_TABLE_311 : AU_TABLE_310, table, len, first, units);
+        }
+        free(table);
+    }
 }
 END_TEST
 
@@ -269,6 +347,12 @@ START_TEST(edges)
     ck_assert_uint_eq(au_linetable_find(AU_TABLE_311, nowhere, sizeof nowhere, 7, UINT32_MAX).line, 0);
     ck_assert_uint_eq(decode(AU_TABLE_311, endless, sizeof endless, INT32_MAX), 1);
     ck_assert_uint_le(positions[0].line, INT32_MAX);
+    compare_marked(AU_TABLE_311, NULL, 0, 7, 0);
+    ck_assert_uint_eq(au_linetable_mark_room(0, 128), 0);
+    ck_assert_uint_eq(au_linetable_mark_room(128, 128), 1);
+    ck_assert_uint_eq(au_linetable_mark_room(129, 128), 2);
+    /* longer than what could be numbered: none, before a byte is looked at */
+    ck_assert_uint_eq(au_linetable_mark_all(AU_TABLE_310, NULL, AU_LINETABLE_INDEX_MAX + 1, 1, 128, NULL), 0);
 }
 END_TEST
 
@@ -280,6 +364,7 @@ Suite *au_linetable_suite(void)
     tcase_add_loop_test(tcase, vectors, 10, 16);
     tcase_add_test(tcase, large);
     tcase_add_test(tcase, large_310);
+    tcase_add_test(tcase, marked);
     tcase_add_test(tcase, nonsense);
     tcase_add_test(tcase, edges);
     suite_add_tcase(suite, tcase);

@@ -12,7 +12,7 @@ import json
 import sys
 
 # What the reader needs and no table tells, or only some do.
-EXTRA = '''runtime_state.main_thread runtime_state.gilstate_tstate_current thread_state.state thread_state.datastack_top
+EXTRA = '''runtime_state.main_thread runtime_state.gilstate_tstate_current runtime_state.gil_last_holder gil.last_holder gil.switch_number thread_state.state thread_state.datastack_top
 thread_state.frame thread_state.cframe cframe.current_frame frame_object.f_code frame_object.f_back frame_object.f_lasti
 frame_object.f_state interpreter_frame.prev_instr interpreter_frame.stacktop code_object.firsttraceable code_object.co_code unicode_object.data_any
 unicode_object.wstr unicode_object.state_kind.bit unicode_object.state_compact.bit unicode_object.state_ascii.bit

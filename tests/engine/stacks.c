@@ -83,6 +83,47 @@ START_TEST(every_unit)
 }
 END_TEST
 
+enum { LONG_UNITS = 4000 };
+
+typedef struct tour {
+    w_thread *t;
+    uint32_t seed;
+} tour;
+
+/* The sample of this pass against what stands there; then the next unit, near or far. */
+static int next_unit(w_run *r)
+{
+    tour *g = r->baton;
+    if (strcmp(r->samples[r->count - 1].stack, expected(g->t)) != 0) {
+        ck_abort_msg("%s: pass %u: %s, not %s", w->label, (unsigned)r->passes, r->samples[r->count - 1].stack,
+                     (const char *)want.data);
+    }
+    g->seed = g->seed * 1664525 + 1013904223;
+    uint32_t far = g->seed >> 8;
+    world_set_unit(w, g->t, 1, (int)(1 + r->passes * 7 % (LONG_UNITS - 1)));
+    world_set_unit(w, g->t, 2, (int)(1 + far % (LONG_UNITS - 1)));
+    return 0;
+}
+
+/* In one run, so that thousands of places of one code object with a long table come to be known, some again. */
+START_TEST(tour_of_a_long_function)
+{
+    begin(_i);
+    w_thread *t = world_basic(w);
+    const w_code *code = world_code(w, "/srv/long.py", "f", 100000, LONG_UNITS);
+    w_frame frames[2] = {{code, 1, W_PLAIN, 0}, {code, 1, W_PLAIN, 0}};
+    tour g = {t, 7};
+    world_stack(w, t, frames, 2);
+    run.on_pass = next_unit;
+    run.baton = &g;
+    w_run_go(&run, 3000);
+    ck_assert_uint_eq(run.count, 3000);
+    ck_assert_uint_eq(run.stats.errors, 0);
+    ck_assert_uint_le(run.stats.code_misses, 2);
+    end();
+}
+END_TEST
+
 START_TEST(generators_and_shims)
 {
     begin(_i);
@@ -385,6 +426,7 @@ Suite *au_stacks_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, plain, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, every_unit, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, tour_of_a_long_function, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, generators_and_shims, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, just_entered, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, class_call, 0, WORLD_BUILDS);

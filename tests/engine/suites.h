@@ -18,4 +18,10 @@ Suite *au_threads_suite(void);
 Suite *au_hostile_suite(void);
 Suite *au_recorded_suite(void);
 
+/** Part of the find suite. */
+TCase *au_exec_case(void);
+
+/** Part of the hostile suite. */
+TCase *au_mutations_case(void);
+
 #endif

@@ -370,7 +370,8 @@ START_TEST(cpu_mode)
 }
 END_TEST
 
-/* Asleep and not switched in: not read again, and written all the same, with its time. */
+/* What stands is compared and no longer walked, and written all the same, with its time. */
+enum { QUIET_PASSES = 10 };
 static uint64_t reads_of_stack;
 
 static void count_stack(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
@@ -406,7 +407,7 @@ START_TEST(asleep)
     w_run_go(&run, 100);
     world_expect(w, t, &want);
     ck_assert_uint_eq(run.count, 100);
-    ck_assert_uint_le(reads_of_stack, 24);
+    ck_assert_uint_le(reads_of_stack, (2 + QUIET_PASSES) * 4 * 2 + 100 * 2); /* two looks, until it is found quiet */
     uint64_t time = 0;
     for (size_t i = 0; i < 100; i++) {
         ck_assert_str_eq(run.samples[i].stack, i < 60 ? first : (const char *)want.data);
@@ -415,6 +416,72 @@ START_TEST(asleep)
     }
     ck_assert_uint_eq(time, run.stats.duration_us);
     free(first);
+    end();
+}
+END_TEST
+
+/* While the GIL does not change hands, only the thread that has it can have moved. */
+static w_thread *sleeper;
+
+static int hand_over(w_run *r)
+{
+    if (r->passes == 20) { /* one switch there: it runs and goes to sleep elsewhere */
+        world_gil(w, w->interps, sleeper);
+        world_set_unit(w, sleeper, sleeper->count - 1, 33);
+    } else if (r->passes == 40) { /* there and back within a pass */
+        world_gil(w, w->interps, t);
+        world_set_unit(w, sleeper, sleeper->count - 1, 44);
+        world_gil(w, w->interps, sleeper);
+        world_gil(w, w->interps, t);
+    } else if (r->passes > 50) { /* the holder runs */
+        world_set_unit(w, t, t->count - 1, 1 + (int)(r->passes % 20));
+    }
+    return 0;
+}
+
+START_TEST(gil)
+{
+    begin(_i);
+    if (w->free_threaded) {
+        end();
+        return;
+    }
+    w_thread *third = another(w->interps, 1);
+    sleeper = another(w->interps, 2);
+    world_gil(w, w->interps, t);
+    char *before[3] = {NULL, NULL, NULL};
+    world_expect(w, third, &want);
+    before[0] = strdup((const char *)want.data);
+    world_expect(w, sleeper, &want);
+    before[1] = strdup((const char *)want.data);
+    run.on_pass = hand_over;
+    run.options.max_passes = 100;
+    ck_assert_ptr_null(w_run_find(&run));
+    reads_of_stack = 0;
+    au_image_set_hook(w->image, count_stack, third);
+    w_run_go(&run, 100);
+    ck_assert_uint_eq(run.count, 300);
+    ck_assert_uint_le(reads_of_stack, 40); /* at first, and when it was not clear who had run */
+    size_t moves = 0;
+    for (size_t i = 0; i < run.count; i++) {
+        const w_sample *s = &run.samples[i];
+        size_t pass = i / 3;
+        if (strcmp(s->thread, "1389") == 0) {
+            ck_assert_str_eq(s->stack, before[0]);
+        } else if (strcmp(s->thread, "138a") == 0) {
+            ck_assert_int_eq(strcmp(s->stack, before[1]) == 0, pass < 20);
+            moves += (s->flags & AU_SAMPLE_SAME) == 0;
+        } else if (pass > 50) {
+            ck_assert_uint_eq(s->flags & AU_SAMPLE_SAME, 0);
+        }
+    }
+    ck_assert_uint_eq(moves, 3);
+    world_expect(w, sleeper, &want);
+    const w_sample *last = sample_of("138a", 290);
+    ck_assert_ptr_nonnull(last);
+    ck_assert_str_eq(last->stack, (const char *)want.data);
+    free(before[0]);
+    free(before[1]);
     end();
 }
 END_TEST
@@ -595,6 +662,7 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, reused_state, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, cpu_mode, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, asleep, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, gil, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, two_states_of_one_thread, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, sum_of_times, 0, WORLD_BUILDS * 4);
     tcase_add_loop_test(tcase, gaps, 0, WORLD_BUILDS);

@@ -37,6 +37,7 @@ typedef struct w_code {
     int units;
     au_addr tlbc[4];
     au_addr file_str, scope_str, table;
+    au_addr frame; /* 3.10: the frame kept for the next call (co_zombieframe); 0: none, or in use */
 } w_code;
 
 typedef struct w_frame {
@@ -77,6 +78,7 @@ typedef struct w_interp {
     au_addr addr, active, keys, modules;
     int64_t id;
     size_t active_count;
+    au_addr gil; /* once world_gil was called */
 } w_interp;
 
 typedef struct world {
@@ -107,6 +109,21 @@ world *world_create(const char *label);
  */
 world *world_create_in(au_image *image, const char *label, int nth, int is_main, const char *path);
 
+/** What is left of the module's file. */
+typedef enum w_module_form {
+    W_MODULE_SECTIONS, /* a file with the section .PyRuntime and a symbol table: what world_create makes */
+    W_MODULE_DYNAMIC,  /* a file without any section headers: dynamic symbols only */
+    W_MODULE_BARE,     /* no file, and what is loaded speaks of no section headers */
+    W_MODULE_DELETED   /* the file has gone: its headers tell of sections that are not loaded */
+} w_module_form;
+enum {
+    W_MODULE_RELOCATED = 1, /* the dynamic linker has added the load bias in the dynamic section (glibc does) */
+    W_MODULE_GNU_HASH = 2,  /* DT_GNU_HASH instead of DT_HASH */
+    W_MODULE_OTHER_NAME = 4 /* the runtime has no symbol that is its own */
+};
+/** Gives a world that was made without a module one; once. */
+void world_module(world *w, int is_main, const char *path, w_module_form form, unsigned options);
+
 /** Destroys the image too; of several worlds in one image, `keep_image` all but one. */
 void world_destroy(world *w, int keep_image);
 
@@ -130,6 +147,8 @@ w_code *world_code(world *w, const char *file, const char *scope, int first, int
 void world_code_remake(world *w, w_code *code, const char *file, const char *scope, int first, int same_strings);
 
 w_interp *world_interp(world *w, int64_t id);
+/** The thread takes the GIL of its interpreter. Before the first call there is none to be seen; not free-threaded. */
+void world_gil(world *w, w_interp *interp, const w_thread *holder);
 w_thread *world_thread(world *w, w_interp *interp, uint64_t ident, au_tid tid);
 /** Unlinks it; its memory stays readable as it was. */
 void world_thread_end(world *w, w_thread *thread);
@@ -166,6 +185,7 @@ typedef struct w_sample {
 typedef struct w_run {
     au_sink sink;
     au_engine_options options;
+    au_sys *sys; /* what the engine is given; NULL: the image's own */
     au_engine *engine;
     au_proc *proc;
     const au_python *python;
