@@ -71,6 +71,7 @@ static int rebuild(au_last_written *last, size_t capacity, uint64_t oldest)
     last->entries = entries;
     last->capacity = capacity;
     last->count = 0;
+    last->recent = 0;
     for (size_t i = 0; i < before_capacity; i++) {
         const au_last_entry *entry = &before[i];
         if (!entry->hash || entry->serial <= oldest) {
@@ -78,6 +79,7 @@ static int rebuild(au_last_written *last, size_t capacity, uint64_t oldest)
         }
         au_last_entry *slot = free_slot(last, entry->hash);
         *slot = *entry;
+        slot->next = slot->name_at = 0;
         last->count++;
         if (entry->is_name) {
             slot->start = (uint32_t)last->spare.len;
@@ -115,9 +117,31 @@ static int make_room(au_last_written *last, size_t name_length)
     return 0;
 }
 
+/* Threads come in the same order pass after pass, so the next one is nearly always the one that came next last time. */
+static int found_in_order(au_last_written *last, int64_t pid, const char *thread, uint64_t state, au_last_entry **name,
+                          au_last_entry **of_state)
+{
+    uint32_t at = last->recent ? last->entries[last->recent - 1].next : 0;
+    au_last_entry *entry = at ? &last->entries[at - 1] : NULL;
+    if (!entry || entry->state != state || entry->pid != pid || !entry->name_at) {
+        return 0;
+    }
+    au_last_entry *named = &last->entries[entry->name_at - 1];
+    if (strncmp((const char *)last->names.data + named->start, thread, named->length) != 0 || thread[named->length]) {
+        return 0;
+    }
+    last->recent = at;
+    *name = named;
+    *of_state = entry;
+    return 1;
+}
+
 int au_last_written_find(au_last_written *last, int64_t pid, const char *thread, uint64_t state, au_last_entry **name,
                          au_last_entry **of_state)
 {
+    if (found_in_order(last, pid, thread, state, name, of_state)) {
+        return 0;
+    }
     size_t length = strlen(thread);
     if (make_room(last, length)) {
         return -1;
@@ -153,5 +177,11 @@ int au_last_written_find(au_last_written *last, int64_t pid, const char *thread,
         last->count++;
     }
     *of_state = entry;
+    uint32_t here = (uint32_t)(entry - last->entries) + 1;
+    entry->name_at = (uint32_t)(*name - last->entries) + 1;
+    if (last->recent) {
+        last->entries[last->recent - 1].next = here;
+    }
+    last->recent = here;
     return 0;
 }

@@ -26,6 +26,8 @@ typedef struct au_last_entry {
     uint64_t serial; /**< of the sample written last; 0: none yet */
     uint32_t start;  /**< of a name's text in `names` */
     uint32_t length;
+    uint32_t next;    /**< of a thread state's entry: place + 1 of the one that was asked for after it; 0: not known */
+    uint32_t name_at; /**< ... and of the entry of the name that it had */
     int is_name;
     int native_end; /**< of a name's entry: the frames written last end in one that looks native */
 } au_last_entry;
@@ -33,6 +35,7 @@ typedef struct au_last_entry {
 typedef struct au_last_written {
     au_last_entry *entries; /**< open addressing; a power of two, at most half full */
     size_t capacity, count, limit;
+    uint32_t recent; /**< place + 1 of the thread state's entry that was asked for last; 0: none */
     uint64_t serial; /**< of the sample written last, of all */
     au_buf names;
     au_buf spare; /**< the names while the table is made anew */

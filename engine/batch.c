@@ -82,8 +82,7 @@ static int add_check(au_engine *e, au_proof *proof, au_check *check)
     }
     uint32_t size_at = e->remote.layout.object_size;
     return add_string(e, proof, &code->scope_str, code->scope_bytes) ||
-           add_part(e, proof, code->table_addr + size_at,
-                    e->remote.layout.bytes_data - size_at + code->table_bytes) ||
+           add_part(e, proof, code->table_addr + size_at, e->remote.layout.bytes_data - size_at + code->table_bytes) ||
            add_string(e, proof, &code->file_str, code->file_bytes);
 }
 
@@ -95,8 +94,8 @@ static int by_address(const void *a, const void *b)
 }
 
 /*
- * Joins parts into ranges, if not `split`. Each page of a range holds bytes of a part, so a range faults only where a part would; that
- * they lie on neighbouring pages at most keeps the gaps short.
+ * Joins parts into ranges, if not `split`. Each page of a range holds bytes of a part, so a range faults only where a
+ * part would; that they lie on neighbouring pages at most keeps the gaps short.
  */
 static int join(au_engine *e, au_proof *proof)
 {
@@ -113,8 +112,8 @@ static int join(au_engine *e, au_proof *proof)
         au_part *part = proof->order[i];
         au_range *last = proof->range_count ? &proof->ranges[proof->range_count - 1] : NULL;
         au_addr end = last ? last->addr + last->len : 0;
-        if (!last || part->addr + part->len - last->addr > RANGE_MAX ||
-            proof->split || part->addr + part->len - last->addr > e->remote.window_cap ||
+        if (!last || part->addr + part->len - last->addr > RANGE_MAX || proof->split ||
+            part->addr + part->len - last->addr > e->remote.window_cap ||
             (part->addr > end && (part->addr >> PAGE_BITS) - ((end - 1) >> PAGE_BITS) > 1)) {
             if (au__grow(&proof->ranges, &proof->range_cap, proof->range_count + 1, sizeof *last, &e->stats)) {
                 return -1;
@@ -168,7 +167,7 @@ static int holds_string(au_engine *e, const au_proof *proof, uint32_t *part, con
                         uint32_t bytes)
 {
     const uint8_t *head = copy_of(e, proof, (*part)++);
-    const uint8_t *text = head;
+    const uint8_t *text;
     if (inline_string(&e->remote, s)) {
         text = head ? head + ((uint32_t)(s->data - s->addr) - s->length_at) : NULL;
     } else {
@@ -319,12 +318,16 @@ static void judge_pace(au_engine *e, uint64_t spent_ns, int first, au_batch *b)
 {
     uint64_t *usual = &e->piece_ps[!first];
     uint64_t piece = spent_ns * 1000 / (e->scratch.piece_count + 2);
-    b->steady = !*usual || piece < *usual + *usual / 2;
+    /* after a sleep caches are cold, and times are all over the place */
+    b->steady = !*usual || piece < *usual + (first ? 2 * *usual : *usual * 2 / 5);
     b->swift = !*usual || piece < *usual + *usual / 8;
-    if (!*usual || piece < *usual) {
+    /* follows the time that three batches in ten keep: what is usual, without those that were interrupted */
+    if (!*usual) {
         *usual = piece ? piece : 1;
-    } else { /* machines slow down, too */
-        *usual += (piece < 2 * *usual ? piece - *usual : *usual) / 16;
+    } else if (piece < *usual) {
+        *usual -= *usual * 7 / 512;
+    } else {
+        *usual += *usual * 3 / 512 + 1;
     }
 }
 

@@ -20,6 +20,7 @@ enum {
     SLACK = 512,          /* asked for beyond the top of the last look: the next calls */
     CALLER_MAX = 4096,    /* bytes of one frame's locals and stack, where they are not told */
     OWNER_GENERATOR = 1,  /* Include/internal/pycore_frame.h, enum _frameowner */
+    FIRST_SLOT = 8,       /* of the first chunk: kept free (Python/pystate.c, push_chunk) */
     GEN_STATE = -5        /* 3.11: gi_frame_state, from gi_iframe on; FRAME_EXECUTING is 0 */
 };
 
@@ -166,8 +167,20 @@ static int note_outside(au_engine *e, au_thread_rec *rec, au_addr addr)
     if (au__grow(&rec->outside, &rec->outside_cap, rec->outside_count + 1, sizeof *rec->outside, &e->stats)) {
         return -1;
     }
-    rec->outside[rec->outside_count++] = (au_outside){addr, 0, UINT32_MAX, {UINT32_MAX, UINT32_MAX}};
+    rec->outside[rec->outside_count++] =
+        (au_outside){.addr = addr, .depth = UINT32_MAX, .piece = {UINT32_MAX, UINT32_MAX}};
     return 0;
+}
+
+/*
+ * Is this the first frame of the first chunk, and has it been called through the entry from C that was the root before?
+ * Nobody below it can be in a chunk, so that entry need not be read again.
+ */
+static int is_first(const au_thread_rec *rec, const au_raw_frame *frame, const uint8_t *f)
+{
+    const au_chunk *oldest = rec->chunk_count ? &rec->chunks[rec->chunk_count - 1] : NULL;
+    return oldest && !frame->skip && frame->outside < 0 && frame->addr == oldest->addr + CHUNK_HEADER + FIRST_SLOT &&
+           au__u64(f - CHUNK_HEADER - FIRST_SLOT) == 0;
 }
 
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory)
@@ -183,6 +196,7 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
     uint8_t single[512];
     int innermost = 1;
     int last_skipped = 0;
+    au_addr entry = 0;   /* what the first frame of the first chunk was called through */
     au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
     size_t steps = 0;
     size_t power = 1;
@@ -237,11 +251,17 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
         last_skipped = v == FRAME_SKIP;
         if (!previous) {
             /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
+            rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
             return l->minor < 12 || last_skipped ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
         }
         if (previous == base_frame) {
+            rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
             return AU_CHAIN_ROOT;
         }
+        if (previous == rec->root_entry && is_first(rec, &frame, f)) {
+            return AU_CHAIN_ROOT;
+        }
+        entry = is_first(rec, &frame, f) ? previous : 0;
         addr = previous;
         if (addr == seen) {
             return AU_CHAIN_BROKEN;
@@ -357,8 +377,7 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_
         above[n++].outside = -1;
         f = next;
     }
-    if (!f || (doubt && !b->swift) ||
-        au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
+    if (!f || (doubt && !b->swift) || au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
         return 0;
     }
     memmove(s->raw[1] + n, s->raw[1] + (s->raw_count[1] - common), common * sizeof *s->raw[1]);

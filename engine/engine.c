@@ -8,13 +8,16 @@
 #include "engine/internal.h"
 
 #define MS UINT64_C(1000000)
+#define HEADS_NS (MS * 2 / 5) /* how often the heads of the lists are looked at while there is one thread */
 
 enum {
-    POLL_MS = 10,      /* how often the app and the process' state are asked */
-    FULL_LIST_MS = 10, /* how often the lists are walked whole */
+    STATUS_MS = 25,       /* how often the process' state is asked while all goes well */
+    POLL_MS = 10,         /* how often the app and the process' state are asked */
+    FULL_LIST_MS = 10,    /* how often the lists are walked whole */
     LIST_LATEST_MS = 200, /* ... while nobody takes the GIL who was not there */
-    NAMES_MS = 1,
-    PATIENCE = 16, /* equal stacks in a row that make it likely that the thread sleeps */
+    NAMES_MS = 4,
+    ASKS = 32,    /* run states that a pass asks for in advance */
+    PATIENCE = 4, /* equal stacks in a row that make it likely that the thread sleeps */
     WINDOW_CAP = 4096,
     LOST_MS = 200 /* failing that long without a word from the system: look for the interpreter again */
 };
@@ -61,7 +64,6 @@ void au_engine_destroy(au_engine *e)
     free(e->scratch.chunks);
     free(e->scratch.pending);
     free(e->scratch.frames);
-    free(e->scratch.locations);
     au_buf_deinit(&e->scratch.arena);
     au_buf_deinit(&e->list_arena);
     au_buf_deinit(&e->quiet_arena);
@@ -164,6 +166,7 @@ static int ask_states(au_engine *e)
     if (!(ops->caps & AU_CAP_THREAD_STATES)) {
         return 0;
     }
+    e->asks = ASKS;
     size_t cap = e->states_cap;
     if (au__grow(&e->states, &cap, e->thread_count, sizeof *e->states, &e->stats) ||
         au__grow(&e->state_owner, &e->states_cap, e->thread_count, sizeof *e->state_owner, &e->stats)) {
@@ -175,11 +178,13 @@ static int ask_states(au_engine *e)
             continue;
         }
         if (e->options.mode == AU_MODE_WALL && rec->asked &&
-            (rec->unchanged || (!rec->proven_asleep && (rec->still < PATIENCE || rec->still % PATIENCE)))) {
+            (rec->unchanged ? rec->proven_asleep || !e->asks || !e->asks--
+                            : !rec->proven_asleep && (rec->still < PATIENCE || rec->still % PATIENCE))) {
             rec->state.run = AU_RUN_UNKNOWN;
-            continue; /* known to stand; or it moves, so that its stack is read whatever the answer is */
+            /* known to stand, also for later; or it moves, so that its stack is read whatever the answer is */
+            continue;
         }
-        rec->asked = rec->still < PATIENCE ? 1 : 2;
+        rec->asked = rec->unchanged || rec->still >= PATIENCE ? 2 : 1;
         e->states[n] = rec->state;
         e->states[n].wanted = exact && rec->proven_asleep ? AU_STATE_SWITCHES : AU_STATE_SWITCHES | AU_STATE_RUN;
         e->state_owner[n++] = (uint32_t)i;
@@ -262,25 +267,34 @@ static int runs_here(au_engine *e, size_t index)
 
 typedef enum given { GIVEN, REFUSED, NO_MEMORY } given;
 
-static given give(au_engine *e, au_thread_rec *rec, uint64_t time_us)
+/* What the sink gets of a stack: its locations, and the marks of what is missing. */
+static int show(au_engine *e, au_stack *stack)
 {
-    au_scratch *s = &e->scratch;
-    const au_stack *stack = &rec->stack;
     size_t n = 0;
-    if (au__grow(&s->locations, &s->location_cap, stack->count + 2, sizeof *s->locations, &e->stats)) {
-        return NO_MEMORY;
+    if (au__grow(&stack->shown, &stack->shown_cap, stack->count + 2, sizeof *stack->shown, &e->stats)) {
+        return -1;
     }
     if (stack->flags & AU_SAMPLE_TRUNCATED) {
-        s->locations[n++] = &e->truncated_location;
-        e->stats.truncated++;
+        stack->shown[n++] = &e->truncated_location;
     }
     for (size_t i = 0; i < stack->count; i++) {
-        s->locations[n++] = stack->frames[i].location;
+        stack->shown[n++] = stack->frames[i].location;
     }
     if (stack->flags & AU_SAMPLE_TORN) {
-        s->locations[n++] = &e->torn_location;
-        e->stats.torn++;
+        stack->shown[n++] = &e->torn_location;
     }
+    stack->shown_count = n;
+    return 0;
+}
+
+static given give(au_engine *e, au_thread_rec *rec, uint64_t time_us)
+{
+    au_stack *stack = &rec->stack;
+    if (!stack->shown_count && show(e, stack)) {
+        return NO_MEMORY;
+    }
+    e->stats.truncated += (stack->flags & AU_SAMPLE_TRUNCATED) != 0;
+    e->stats.torn += (stack->flags & AU_SAMPLE_TORN) != 0;
     e->stats.errors += stack->flags != 0;
     e->stats.samples++;
     au_sample sample = {
@@ -290,8 +304,8 @@ static given give(au_engine *e, au_thread_rec *rec, uint64_t time_us)
         .state_id = rec->state_id,
         .flags = stack->flags | (rec->stack_taken ? AU_SAMPLE_SAME : 0u),
         .time_us = time_us,
-        .frames = s->locations,
-        .frame_count = n,
+        .frames = stack->shown,
+        .frame_count = stack->shown_count,
     };
     int refused = e->sink->sample(e->sink, &sample);
     rec->stack_taken = 1;
@@ -308,9 +322,18 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
         return GIVEN;
     }
     if (rec->unchanged) {
+        /* asked in this pass, in advance: should the GIL change hands, the switch count tells that it has not run */
+        rec->proven_asleep |= rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0;
         return give(e, rec, time_us);
     }
     if (rec->proven_asleep) {
+        if (e->options.mode == AU_MODE_WALL) {
+            const au_interp_rec *interp = au__interp_of(e, rec);
+            if (interp) {
+                au__quiet_prove(rec,
+                                interp); /* it had not run when it was asked, which was after the look at the GIL */
+            }
+        }
         return e->options.mode == AU_MODE_CPU ? GIVEN : give(e, rec, time_us);
     }
     if (e->options.mode == AU_MODE_CPU && !on_cpu) {
@@ -345,9 +368,9 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
         rec->gil_proof = 0;
     }
     /* read after it was found asleep: as long as it is not switched in, this is its stack */
-    rec->proven_asleep =
-        walk == AU_WALK_OK && rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0 &&
-        (e->options.mode != AU_MODE_WALL || rec->asked == 2) && !rec->quiet;
+    rec->proven_asleep = walk == AU_WALK_OK && rec->state.run == AU_RUN_ASLEEP &&
+                         (e->remote.ops->caps & AU_CAP_SWITCHES) != 0 &&
+                         (e->options.mode != AU_MODE_WALL || rec->asked == 2);
     return give(e, rec, time_us);
 }
 
@@ -394,7 +417,7 @@ static passed update_lists(au_engine *e, int full, uint64_t now)
         e->switched = e->thread_count == 1 || !e->remote.layout.gil_tells;
     }
     if (e->thread_count != before) {
-        au__names_update(e, now);
+        au__names_update(e, 1, now);
     }
     return PASS_OK;
 }
@@ -433,10 +456,11 @@ static passed pass(au_engine *e, run *r, uint64_t now)
         return result;
     }
     if (now >= r->names_due_ns) {
-        au__names_update(e, now);
+        au__names_update(e, 0, now);
         r->names_due_ns = now + NAMES_MS * MS;
     }
-    e->heads_due = !look;
+    e->heads_due = !look && (e->thread_count > 1 || now >= e->heads_next_ns);
+    e->heads_next_ns = e->heads_due ? now + HEADS_NS : e->heads_next_ns;
     e->heads_outcome = AU_OK;
     if (e->options.mode == AU_MODE_WALL && au__quiet_look(e)) {
         return PASS_MEMORY;
@@ -574,7 +598,7 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
         if (result != PASS_OK || end >= status_due) {
             au_proc_status status;
             au_outcome outcome = ops->status(e->remote.proc, &status);
-            status_due = end + POLL_MS * MS;
+            status_due = end + STATUS_MS * MS;
             if (outcome != AU_OK || status.state == AU_EXITED) {
                 *how = AU_RAN_TARGET_GONE;
                 return NULL;

@@ -211,9 +211,11 @@ typedef struct au_frame {
 } au_frame;
 
 typedef struct au_stack {
-    au_frame *frames; /* outermost first */
-    size_t count, cap;
-    unsigned flags; /* AU_SAMPLE_TORN, AU_SAMPLE_TRUNCATED */
+    au_location **shown; /* as the sink gets it; made when it is asked for */
+    size_t shown_count;  /* 0: to be made */
+    unsigned flags;      /* AU_SAMPLE_TORN, AU_SAMPLE_TRUNCATED */
+    au_frame *frames;    /* outermost first */
+    size_t count, cap, shown_cap;
 } au_stack;
 
 /** A frame as it was read, innermost first. */
@@ -274,34 +276,31 @@ typedef struct au_proof {
     size_t range_count, range_cap;
 } au_proof;
 
-/** One thread state. */
+/** One thread state. What a pass over sleepers touches comes first. */
 typedef struct au_thread_rec {
     au_addr addr, interp;
     int64_t iid;
-    uint64_t state_id; /* ours, never used again */
-    uint64_t ident;    /* pthread_t */
-    uint64_t native;   /* id in its own namespace; 0 if not told */
-    au_tid tid;        /* as we see it; 0 if not known */
-    int is_main;
-    uint32_t seen; /* stamp of the list walk */
-    uint64_t looked_pass; /* number of the last pass that looked at it */
+    uint64_t state_id;     /* ours, never used again */
+    uint64_t looked_pass;  /* number of the last pass that looked at it */
+    au_tid tid;            /* as we see it; 0 if not known */
+    char *name;            /* UTF-8, owned; NULL: not resolved, `hex` counts */
+    uint8_t unchanged;     /* in this pass the stack is what it was */
+    uint8_t gil_proof;     /* its stack was read, and since before that the thread did not have the GIL */
+    uint8_t proven_asleep; /* asleep at state.switches, and the stack was read after that */
+    uint8_t asked;         /* the run state was asked for: 1 at first sight, 2 since the stack stood for long */
+    uint8_t stack_taken;   /* the sink's previous sample of this thread state had exactly this stack */
+    uint8_t shares_tid;    /* another thread state has the same OS thread */
+    uint8_t is_main;
+    uint32_t still; /* stacks in a row that were equal to the instruction */
+    /* last accepted stack, and what of it the sink has taken */
+    au_stack stack;
+    au_thread_state state;
+    char hex[20];
+    uint32_t seen;   /* stamp of the list walk */
+    uint64_t ident;  /* pthread_t */
+    uint64_t native; /* id in its own namespace; 0 if not told */
     uint32_t tid_tries;
     uint64_t tid_due_ns;
-    /* run state */
-    au_thread_state state;
-    int proven_asleep; /* asleep at state.switches, and the stack was read after that */
-    int asked;           /* the run state was asked for: 1 at first sight, 2 since the stack stood for long */
-    int quiet;           /* `image` is what its stack was made of, and the stack is likely to stand (quiet.c) */
-    int gil_proof;       /* its stack was read, and since before that the thread did not have the GIL */
-    int unchanged;       /* in this pass the stack is what it was */
-    uint64_t still_since_ns;
-    uint8_t *image;
-    size_t image_cap;
-    au_addr image_chunk;
-    uint32_t image_used;
-    uint32_t quiet_piece[2];
-    uint32_t still;      /* stacks in a row that were equal to the instruction */
-    int shares_tid;    /* another thread state has the same OS thread */
     /* predictions: where its stack was */
     au_chunk *chunks;
     size_t chunk_count, chunk_cap;
@@ -311,13 +310,9 @@ typedef struct au_thread_rec {
     au_check *checks;
     size_t check_count, check_cap;
     au_proof proof;
-    /* last accepted stack, and what of it the sink has taken */
-    au_stack stack;
-    uint64_t doubt;  /* au__chain_doubt of the last look that had one and was not followed by one without */
-    int stack_taken; /* the sink's previous sample of this thread state had exactly this stack */
+    au_addr root_entry; /* 3.12+: the entry from C below the first frame of the first chunk; 0: not known */
+    uint64_t doubt;     /* au__chain_doubt of the last look that had one and was not followed by one without */
     /* name */
-    char *name; /* UTF-8, owned; NULL: not resolved, `hex` counts */
-    char hex[20];
     uint64_t name_due_ns;
     uint32_t name_tries;
     au_addr thread_object;
@@ -338,7 +333,8 @@ typedef struct au_interp_rec {
     uint32_t seen;
     au_addr threading_active; /* dict object, 0 if not known */
     au_addr modules;
-    uint64_t names_due_ns; /* not before: the next look into threading._active */
+    uint64_t names_due_ns;    /* not before: the next look into threading._active */
+    uint64_t nameless_due_ns; /* not before: the next search for threads that have no name yet */
     uint32_t names_tries;
 } au_interp_rec;
 
@@ -357,8 +353,6 @@ typedef struct au_scratch {
     size_t dead;      /* raw frames outside of the one whose code object is none any more */
     au_frame *frames; /* the stack in the making, outermost first */
     size_t frame_count, frame_cap;
-    au_location **locations; /* of the sample in the making */
-    size_t location_cap;
 } au_scratch;
 
 struct au_engine {
@@ -381,7 +375,7 @@ struct au_engine {
     au_stats stats;
     au_codes codes;
     au_scratch scratch;
-    uint64_t batch;    /* number of the current stack batch */
+    uint64_t batch;       /* number of the current stack batch */
     uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first
                              batch of a read has cold caches */
     au_interp_rec *interps;
@@ -401,11 +395,14 @@ struct au_engine {
     size_t list_range_cap;
     uint32_t list_stamp;
     uint64_t list_due_ns;
-    uint64_t list_latest_ns; /* a whole walk by then, also if no thread has run that was not there */
-    int switched;            /* the GIL has changed hands since the last whole walk, or may have */
+    uint64_t list_latest_ns;  /* a whole walk by then, also if no thread has run that was not there */
+    int switched;             /* the GIL has changed hands since the last whole walk, or may have */
+    uint64_t heads_next_ns;   /* of a process with one thread */
     int heads_due;            /* the next batch looks at the heads of the lists, too */
     uint32_t heads_piece;     /* first of their pieces in the batch */
     au_outcome heads_outcome; /* of the look in this pass */
+    size_t names_from;        /* where the next look at the names begins */
+    uint32_t asks;            /* run states that this pass may still ask for in advance */
     uint64_t main_ident;
     uint64_t next_state_id;
     uint64_t random;
@@ -441,19 +438,19 @@ void au__heads_judge(au_engine *e, const au_piece *pieces);
  */
 uint32_t au__join_piece(au_piece *pieces, size_t *count, au_addr addr, uint32_t len);
 
-/** Looks at all quiet threads in one batch and sets their `unchanged` (quiet.c). -1: no memory. */
+/** Looks at the GILs and sets `unchanged` of the threads that have not run since (quiet.c). -1: no memory. */
 int au__quiet_look(au_engine *e);
 /** A stack was read after the look of this pass: says what proves it in the next. */
 void au__quiet_prove(au_thread_rec *rec, const au_interp_rec *interp);
-void au__quiet_drop(au_thread_rec *rec);
 
 /** Brings interps and threads up to date (threads.c). AU_OK, AU_GONE or AU_FAULT (kept as they were). */
 au_outcome au__threads_update(au_engine *e, int full);
 void au__threads_clear(au_engine *e);
 au_interp_rec *au__interp_of(au_engine *e, const au_thread_rec *rec);
 
-/** Looks up what is due of names and ids (names.c). Never fails: what is not known stays its id. */
-void au__names_update(au_engine *e, uint64_t now);
+/** Looks up what is due of names and ids: of all threads, or of some of them by turns (names.c). Never fails: what is
+ * not known stays its id. */
+void au__names_update(au_engine *e, int all, uint64_t now);
 const char *au__thread_label(const au_thread_rec *rec);
 
 /** One attempt to find the runtime (find.c). NULL: found. */

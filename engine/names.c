@@ -14,7 +14,15 @@
 
 #define MS UINT64_C(1000000)
 
-enum { RENAME_MS = 600, MISSING_MS = 500, REFRESH_AT_ONCE = 32, WAIT_MS = 20 };
+enum {
+    RENAME_MS = 600,
+    MISSING_MS = 500,
+    REFRESH_AT_ONCE = 32,
+    WAIT_MS = 20,
+    SLICES = 16,
+    SLICE_LEAST = 64,
+    NAMELESS_MS = 2
+};
 
 const char *au__thread_label(const au_thread_rec *rec)
 {
@@ -244,12 +252,16 @@ static void compare_names(au_engine *e, au_thread_rec **due, size_t count)
     }
 }
 
-static void refresh(au_engine *e, uint64_t now)
+/* Threads from place `from` on, round the corner: who is due. */
+static void refresh(au_engine *e, size_t from, size_t slice, uint64_t now)
 {
     au_thread_rec *due[REFRESH_AT_ONCE];
     size_t count = 0;
-    for (size_t i = 0; i < e->thread_count && count < REFRESH_AT_ONCE; i++) {
-        au_thread_rec *rec = e->threads[i];
+    for (size_t k = 0; k < slice && count < REFRESH_AT_ONCE; k++) {
+        au_thread_rec *rec = e->threads[(from + k) % e->thread_count];
+        if (!rec->tid) {
+            find_tid(e, rec, now);
+        }
         if (rec->thread_object && now >= rec->name_due_ns) {
             /* spread, so that thousands of threads are not due in the same pass */
             rec->name_due_ns = now + (RENAME_MS + rec->state_id % 64) * MS;
@@ -261,19 +273,27 @@ static void refresh(au_engine *e, uint64_t now)
     }
 }
 
-void au__names_update(au_engine *e, uint64_t now)
+void au__names_update(au_engine *e, int all, uint64_t now)
 {
+    size_t slice = e->thread_count / SLICES > SLICE_LEAST ? e->thread_count / SLICES : SLICE_LEAST;
+    slice = all || slice > e->thread_count ? e->thread_count : slice;
     for (size_t i = 0; i < e->interp_count; i++) {
         au_interp_rec *interp = &e->interps[i];
-        if (now >= interp->names_due_ns && nameless_in(e, interp->addr, now)) {
-            look_up(e, interp, now);
+        if (now >= interp->names_due_ns && (all || now >= interp->nameless_due_ns)) {
+            interp->nameless_due_ns = now + NAMELESS_MS * MS;
+            if (nameless_in(e, interp->addr, now)) {
+                look_up(e, interp, now);
+            }
         }
     }
-    for (size_t i = 0; i < e->thread_count; i++) {
+    for (size_t i = 0; all && i < e->thread_count; i++) {
         if (!e->threads[i]->hex[0]) {
             set_hex(e->threads[i]);
         }
-        find_tid(e, e->threads[i], now);
     }
-    refresh(e, now);
+    if (e->thread_count) {
+        e->names_from %= e->thread_count;
+        refresh(e, e->names_from, slice, now);
+        e->names_from += slice;
+    }
 }

@@ -338,7 +338,10 @@ static au_outcome values_get(const au_remote *r, au_addr type, au_addr values, c
     if (outcome == AU_OK) {
         outcome = keys_at(r, keys, values, &t);
     }
-    return outcome == AU_OK ? arrived(table_find(r, &t, name, &slot, value), slot, *value, path) : outcome;
+    if (outcome == AU_OK) {
+        outcome = table_find(r, &t, name, &slot, value);
+    }
+    return arrived(outcome, slot, *value, path);
 }
 
 static au_outcome dict_get(const au_remote *r, au_addr dict, const char *name, au_path *path, au_addr *value)
@@ -352,7 +355,10 @@ static au_outcome dict_get(const au_remote *r, au_addr dict, const char *name, a
     if (outcome == AU_OK) {
         outcome = read_step(r, dict + r->layout.dict_values, path, &unused);
     }
-    return outcome == AU_OK ? arrived(au__pydict_slot(r, dict, name, &slot, value), slot, *value, path) : outcome;
+    if (outcome == AU_OK) {
+        outcome = au__pydict_slot(r, dict, name, &slot, value);
+    }
+    return arrived(outcome, slot, *value, path);
 }
 
 au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name, au_path *path, au_addr *value)
@@ -402,8 +408,7 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
         return values ? values_get(r, type, values, name, path, value) : dict_get(r, word, name, path, value);
     }
     case AU_ATTRS_312:
-        return word & 1 ? values_get(r, type, word + 1, name, path, value)
-                        : dict_get(r, word, name, path, value);
+        return word & 1 ? values_get(r, type, word + 1, name, path, value) : dict_get(r, word, name, path, value);
     default:
         break;
     }

@@ -14,6 +14,7 @@
 
 enum {
     TRIES = 48,         /* looks that moved */
+    PART_TRIES = 8,     /* ... more, for as much of it as two looks agree on */
     ALONE_MAX = 4,      /* 3.10: innermost frames that one look alone may tell */
     STEADY_TRIES = 8,   /* looks that were interrupted */
     NO_ROOT_TRIES = 16, /* without ever seeing a root */
@@ -311,6 +312,7 @@ static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same
     old->count = s->frame_count;
     old->flags = flags;
     *same = !moved;
+    old->shown_count = moved ? 0 : old->shown_count;
     rec->still = moved || went_on ? 0 : rec->still + 1;
     return 0;
 }
@@ -344,6 +346,7 @@ void au__stack_release(au_engine *e, au_thread_rec *rec)
         au__check_drop(e, rec, rec->check_count - 1);
     }
     free(rec->stack.frames);
+    free(rec->stack.shown);
     free(rec->chunks);
     free(rec->outside);
     free(rec->checks);
@@ -478,8 +481,7 @@ static step name_it(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, con
     }
 }
 
-static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b,
-                    best *found)
+static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
     int memory = 0;
@@ -510,6 +512,14 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
             au__outside_order(e, rec);
         }
         int more = rec->outside_count > outside || (rec->chunk_count && rec->chunks[0].len > len);
+        /* 3.10: the moment is that of this look: a frame that is new to us must still be there in the next batch */
+        if (e->remote.layout.minor == 10 && chased == AU_CHAIN_ROOT && rec->outside_count > outside &&
+            !e->scratch.pending_count) {
+            e->scratch.newest = e->scratch.raw_count[0];
+            if (wait_for_proof(e, 0)) {
+                return STEP_MEMORY;
+            }
+        }
         if (chased == AU_CHAIN_ROOT || more) {
             return STEP_EXTEND;
         }
@@ -577,13 +587,11 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
     unsigned tries = 0;
     unsigned extensions = 0;
     e->scratch.pending_count = 0;
-    while (tries < TRIES && extensions < EXTENSIONS) {
+    while ((tries < TRIES || (!found.have && tries < TRIES + PART_TRIES)) && extensions < EXTENSIONS) {
         switch (attempt(e, interp, rec, tries, &b, &found)) {
         case STEP_ACCEPT:
             forget(e, rec);
-            return take_over(e, rec, 0, same) || au__quiet_capture(e, rec, &b, e->remote.ops->now(e->sys))
-                       ? AU_WALK_MEMORY
-                       : AU_WALK_OK;
+            return take_over(e, rec, 0, same) ? AU_WALK_MEMORY : AU_WALK_OK;
         case STEP_TORN:
             tries = TRIES;
             break;

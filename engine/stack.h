@@ -12,10 +12,10 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, tstate_again, epoch;
-    int proven; /* it has what proves the code objects */
+    int proven;            /* it has what proves the code objects */
     uint64_t epoch_before; /* code generation that was read before the batch; 0: none */
-    const uint8_t *ts; /* copy of the thread state; NULL if not readable */
-    au_addr top;       /* current frame; 0: none */
+    const uint8_t *ts;     /* copy of the thread state; NULL if not readable */
+    au_addr top;           /* current frame; 0: none */
     au_addr chunk, chunk_top;
     int steady;      /* it took no longer than usual: nobody interrupted the copying for long */
     int swift;       /* ... nor for short */
@@ -34,9 +34,6 @@ int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec);
 /** Puts a code object on the list of those that are proven with each look; takes one off. -1: no memory. */
 int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code);
 void au__check_drop(au_engine *e, au_thread_rec *rec, size_t index);
-
-/** Keeps what an accepted stack was made of, if it has stood for long enough (quiet.c). -1: no memory. */
-int au__quiet_capture(au_engine *e, au_thread_rec *rec, const au_batch *b, uint64_t now);
 
 /** Bytes before a frame outside the chunks that are copied with it: 3.11 has the generator's state there. */
 static inline uint32_t au__frame_lead(const au_layout *l)

@@ -10,7 +10,7 @@
 
 #include "engine/internal.h"
 
-enum { INTERPRETERS_MAX = 1 << 20, THREADS_MAX = 1 << 22, HEAD_WINDOW = 4096 };
+enum { INTERPRETERS_MAX = 1 << 20, THREADS_MAX = 1 << 22, HEAD_WINDOW = 4096, HOLE_MAX = 32 };
 
 au_interp_rec *au__interp_of(au_engine *e, const au_thread_rec *rec)
 {
@@ -29,7 +29,6 @@ static void free_thread(au_engine *e, au_thread_rec *rec)
         e->remote.ops->thread_states(e->remote.proc, &rec->state, 1);
     }
     au__stack_release(e, rec);
-    free(rec->image);
     free(rec->name);
     free(rec);
 }
@@ -83,6 +82,7 @@ static au_outcome walk_interps(au_engine *e)
 {
     au_addr addr;
     size_t count = 0;
+    au_ring links = {0};
     au_outcome outcome = au__read_u64(&e->remote, e->runtime + e->remote.layout.runtime_interpreters_head, &addr);
     if (outcome != AU_OK) {
         return outcome;
@@ -95,7 +95,7 @@ static au_outcome walk_interps(au_engine *e)
         int64_t id;
         au_addr next;
         au_addr head;
-        if (!au__plausible(addr) || count >= INTERPRETERS_MAX) {
+        if (!au__plausible(addr) || count >= INTERPRETERS_MAX || au__ring_closes(&links, addr)) {
             return AU_FAULT;
         }
         outcome = read_interp(&e->remote, addr, &id, &next, &head);
@@ -157,8 +157,15 @@ static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, au
     size_t found = 0;
     au_thread_rec *rec = known_thread(e, at, addr, interp->addr, ident, native, &found);
     if (rec) {
-        if (found != at) {
-            memmove(e->threads + at + 1, e->threads + at, (found - at) * sizeof *e->threads);
+        if (found != at && found - at <= HOLE_MAX) {
+            /* those before it have probably ended: out of the way of all that follow */
+            au_thread_rec *hole[HOLE_MAX];
+            size_t n = found - at;
+            memcpy(hole, e->threads + at, n * sizeof(au_thread_rec *));
+            memmove(e->threads + at, e->threads + found, (e->thread_count - found) * sizeof(au_thread_rec *));
+            memcpy(e->threads + (e->thread_count - n), hole, n * sizeof(au_thread_rec *));
+        } else if (found != at) {
+            memmove(e->threads + at + 1, e->threads + at, (found - at) * sizeof(au_thread_rec *));
             e->threads[at] = rec;
         }
         rec->seen = e->list_stamp;
@@ -247,11 +254,12 @@ static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t
     au_addr addr = interp->threads_head;
     size_t have = 0; /* prefetched heads, from place `base` on */
     size_t base = 0;
+    au_ring links = {0};
     if (len > sizeof single) {
         return AU_FAULT;
     }
     while (addr) {
-        if (!au__plausible(addr) || *at >= THREADS_MAX) {
+        if (!au__plausible(addr) || *at >= THREADS_MAX || au__ring_closes(&links, addr)) {
             return AU_FAULT;
         }
         if (!(have && *at >= base && *at - base < have && e->threads[*at]->addr == addr)) {
@@ -349,7 +357,8 @@ int au__heads_stand(const au_engine *e, const au_piece *pieces)
     for (size_t i = 0; i < e->interp_count; i++) {
         const uint8_t *copy = pieces[1 + i].buf;
         au_addr next = i + 1 < e->interp_count ? e->interps[i + 1].addr : 0;
-        if (pieces[1 + i].outcome != AU_OK || au__u64(copy + (l->interp_threads_head - from)) != e->interps[i].threads_head ||
+        if (pieces[1 + i].outcome != AU_OK ||
+            au__u64(copy + (l->interp_threads_head - from)) != e->interps[i].threads_head ||
             au__u64(copy + (l->interp_next - from)) != next) {
             return 0;
         }

@@ -24,7 +24,7 @@
     X(runtime_interpreters_head)                                                                                       \
     X(runtime_main_thread)    /* pthread id of the main thread */                                                      \
     X(runtime_tstate_current) /* 3.10, 3.11: thread state that holds the GIL, or 0 */                                  \
-    X(runtime_gil) /* 3.10, 3.11: struct _gil_runtime_state; later each interpreter points to its own */               \
+    X(runtime_gil)            /* 3.10, 3.11: struct _gil_runtime_state; later each interpreter points to its own */    \
     X(interp_gil)                                                                                                      \
     X(interp_next)                                                                                                     \
     X(interp_id) /* int64 */                                                                                           \

@@ -19,8 +19,10 @@
 /* Kept-open files leave this many descriptors to everybody else. */
 enum { FD_HEADROOM = 64 };
 
-/* How often `status` compares `stat`, which costs ten times what its other looks do. */
+/* How often `status` compares `stat`, which costs ten times what its other looks do, and more with many threads: seldom
+ * where the end of the address space shows an exec anyway. */
 #define IMAGE_LOOK_NS 10000000u
+#define IMAGE_LOOK_SELDOM_NS 200000000u
 
 static uint64_t image_stamp(const linux_stat *stat)
 {
@@ -415,7 +417,7 @@ au_outcome au__linux_status(au_proc *proc, au_proc_status *out)
             }
         }
         uint64_t now = au__linux_now(NULL);
-        if (lp->shares_memory || now - lp->looked_at_ns >= IMAGE_LOOK_NS) {
+        if (lp->shares_memory || now - lp->looked_at_ns >= (lp->pagemap >= 0 ? IMAGE_LOOK_SELDOM_NS : IMAGE_LOOK_NS)) {
             lp->looked_at_ns = now;
             linux_stat stat;
             uint64_t stamp = read_image(lp, &stat) == 0 ? image_stamp(&stat) : 0;

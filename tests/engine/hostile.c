@@ -97,6 +97,35 @@ START_TEST(cycles)
 }
 END_TEST
 
+/* Lists that lead back into themselves, at once or after a while: found out soon, not when a list cannot be longer. */
+START_TEST(rings)
+{
+    for (int which = 0; which < 4; which++) {
+        begin(_i);
+        w_thread *second = world_thread(w, w->interps, UINT64_C(0x7fff22340000), 4322);
+        w_interp *main = w->interps;
+        w_interp *sub = world_interp(w, 1);
+        world_thread(w, sub, UINT64_C(0x7fff32340000), 4323);
+        run.options.exposure_ns = 1000000000;
+        run.options.max_passes = 3;
+        ck_assert_ptr_null(w_run_find(&run));
+        const struct {
+            au_addr at, to;
+        } links[] = {{sub->addr + w->l.interp_next, sub->addr},
+                     {main->addr + w->l.interp_next, sub->addr},
+                     {t->addr + w->l.tstate_next, t->addr},
+                     {t->addr + w->l.tstate_next, second->addr}};
+        world_word(w, links[which].at, links[which].to);
+        uint64_t before = au_image_pieces(w->image);
+        w_run_go(&run, 3);
+        ck_assert_uint_eq(run.stats.samples, 0);
+        ck_assert_msg(au_image_pieces(w->image) - before < 100000, "%s: ring %d takes %llu reads", w->label, which,
+                      (unsigned long long)(au_image_pieces(w->image) - before));
+        end();
+    }
+}
+END_TEST
+
 /* Every word of every structure, one after the other, becomes something absurd. */
 START_TEST(absurd_words)
 {
@@ -221,6 +250,7 @@ Suite *au_hostile_suite(void)
     tcase_add_loop_test(tcase, rootless, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, cut_chain, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, cycles, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, rings, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);
     tcase = tcase_create("words");
     tcase_set_timeout(tcase, 300);

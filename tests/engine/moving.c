@@ -291,18 +291,18 @@ START_TEST(calls)
     size_t impossible = m.rate >= 300 ? 1 : 0;
     size_t mixed = 12;
     if (m.w->minor == 10 && m.rate > 20) {
-        impossible = m.rate >= 300 ? 16 : 8; /* its last frames are told by one look, when two cannot agree */
+        impossible = m.rate >= 300 ? 24 : 8; /* its last frames are told by one look, when two cannot agree */
         mixed = 30;
     }
     ck_assert_uint_le(m.impossible, impossible);
     ck_assert_uint_le(m.mixed, mixed);
     ck_assert_uint_eq(m.truncated, 0);
     /* it is not the same moment that is seen again and again */
-    ck_assert_uint_gt(m.distinct, m.rate > 20 ? 60 : 40);
+    ck_assert_uint_gt(m.distinct, m.rate > 20 ? 60 : 35);
     if (m.rate <= 100 && m.ceiling < 100) {
         /* 1 %; and a new function whose first sight cannot be proven: nothing tells when it was made before 3.12, and
            where code is remade all the time */
-        ck_assert_uint_le(m.torn, m.remake ? 180 : m.w->minor < 12 ? 4 + CODES : 4);
+        ck_assert_uint_le(m.torn, m.remake ? (m.w->minor == 10 ? 340 : 180) : m.w->minor < 12 ? 4 + CODES : 4);
     }
     w_run_deinit(&run);
     mover_deinit(&m);
@@ -401,7 +401,7 @@ START_TEST(never_at_rest)
     ck_assert_uint_eq(m.whole + m.torn, 60);
     ck_assert_uint_le(m.mixed, 6);
     ck_assert_uint_ge(m.torn, m.w->minor == 10 ? 0 : 10);
-    ck_assert_uint_ge(m.distinct, m.torn / 3);
+    ck_assert_uint_ge(m.distinct, m.torn * 4 / 5);
     ck_assert_uint_eq(run.stats.torn, m.torn);
     ck_assert_uint_eq(run.stats.errors, m.torn);
     ck_assert_uint_gt(run.time_us, 0);

@@ -124,7 +124,7 @@ static void make_world(mutant *m, int build, uint64_t shape)
     w_interp *second = draw(m, 2) ? world_interp(w, 1) : home;
     m->threads[1] = world_thread(w, second, UINT64_C(0x7fff22340000), 4322);
     for (size_t k = 0; k < 2; k++) {
-        w_frame frames[12];
+        w_frame frames[12] = {{0}};
         size_t depth = 1 + (size_t)draw(m, k ? 5 : 12);
         for (size_t i = 0; i < depth; i++) {
             char name[16];

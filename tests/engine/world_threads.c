@@ -88,7 +88,8 @@ static void new_chunk(world *w, w_thread *t, size_t need)
         size *= 2;
     }
     w_chunk *last = t->chunk_count ? &t->chunks[t->chunk_count - 1] : NULL;
-    w_chunk chunk = {UINT64_C(0x7e0000000000) + (w->next_chunk++ << 20), size, CHUNK_HEAD};
+    /* the first word of the first one stays free (Python/pystate.c, push_chunk) */
+    w_chunk chunk = {UINT64_C(0x7e0000000000) + (w->next_chunk++ << 20), size, CHUNK_HEAD + (t->chunk_count ? 0 : 8)};
     must(au_image_map(w->image, chunk.addr, size, AU_PERM_READ | AU_PERM_WRITE, NULL) == 0, "map");
     world_word(w, chunk.addr, last ? last->addr : 0);
     world_word(w, chunk.addr + 8, size);

@@ -51,21 +51,24 @@ def drive(until):
     turns = range(250)
     began = time.monotonic()
     now = began
+    inside = 0.0
     while now < until:
         function = make(k)
+        before = time.monotonic()
         for _ in range(8):
             function(turns)
         k += 1
         now = time.monotonic()
+        inside += now - before
         if opt.rate and k % 50 == 0:
             ahead = k / opt.rate - (now - began)
             if ahead > 0:
                 time.sleep(ahead)
                 now = time.monotonic()
-    return k
+    return k, inside, now - began
 
 
 truth.ready(file=__file__, offsets=OFFSETS)
 time.sleep(0.3)
-made = drive(time.monotonic() + opt.seconds)
-truth.done(made=made)
+made, inside, elapsed = drive(time.monotonic() + opt.seconds)
+truth.done(made=made, inside=inside, elapsed=elapsed)
