@@ -319,7 +319,10 @@ static void judge_pace(au_engine *e, uint64_t spent_ns, int first, au_batch *b)
     uint64_t *usual = &e->piece_ps[!first];
     uint64_t piece = spent_ns * 1000 / (e->scratch.piece_count + 2);
     /* after a sleep caches are cold, and times are all over the place */
-    b->steady = !*usual || piece < *usual + (first ? 2 * *usual : *usual * 2 / 5);
+    int cold = first && e->slept;
+    e->slept = 0;
+    b->even = !*usual || piece < *usual + *usual / 4;
+    b->steady = b->even || (cold && piece < 3 * *usual);
     b->swift = !*usual || piece < *usual + *usual / 8;
     /* follows the time that three batches in ten keep: what is usual, without those that were interrupted */
     if (!*usual) {

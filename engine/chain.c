@@ -107,7 +107,8 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
          * hands out a value (Objects/genobject.c, gen_send_ex).
          */
         int runs = state == 0 || state == 2;
-        return au__plausible(executable) && (runs || (innermost && *previous)) ? FRAME_GOOD : FRAME_BAD;
+        int cut = !*previous && au__u64(f + l->frame_ip - 8) != 0; /* f_gen: a generator that nobody has resumed */
+        return au__plausible(executable) && !cut && (runs || (innermost && *previous)) ? FRAME_GOOD : FRAME_BAD;
     }
     out->owner = f[l->frame_owner];
     out->ip = au__u64(f + l->frame_ip);

@@ -546,6 +546,7 @@ static uint64_t sleep_until(au_engine *e, uint64_t due)
     if (slice < until) {
         until = slice;
     }
+    e->slept = 1;
     return e->remote.ops->sleep_until(e->sys, until);
 }
 

@@ -376,6 +376,7 @@ struct au_engine {
     au_codes codes;
     au_scratch scratch;
     uint64_t batch;       /* number of the current stack batch */
+    int slept;            /* since the last batch */
     uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first
                              batch of a read has cold caches */
     au_interp_rec *interps;

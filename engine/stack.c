@@ -538,7 +538,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     }
     size_t count = e->scratch.raw_count[0];
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
-    if (second == AU_CHAIN_ROOT && b->steady && e->remote.layout.minor == 10 &&
+    if (second == AU_CHAIN_ROOT && b->even && e->remote.layout.minor == 10 &&
         e->scratch.raw_count[1] - common_part(&e->scratch) <= ALONE_MAX) {
         /* The frames of a call stay in memory with their code and their caller until they are used again, so the later
            look, from the innermost frame outwards, is as good as a stack that stands. */
@@ -550,13 +550,13 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
         if (agree && e->remote.layout.minor >= 14) {
             /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are
                not favoured, the moment is always that of the second copy: has the innermost frame called by then? */
-            if (b->steady && au__chain_resolve(e, rec, b, count)) {
+            if (b->even && au__chain_resolve(e, rec, b, count)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             }
         } else if (!agree) {
             size_t common = common_part(&e->scratch);
-            if (b->steady && au__chain_resolve(e, rec, b, common)) {
+            if (b->even && au__chain_resolve(e, rec, b, common)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             } else if (last_try) {

@@ -17,7 +17,8 @@ typedef struct au_batch {
     const uint8_t *ts;     /* copy of the thread state; NULL if not readable */
     au_addr top;           /* current frame; 0: none */
     au_addr chunk, chunk_top;
-    int steady;      /* it took no longer than usual: nobody interrupted the copying for long */
+    int even;        /* it took no longer than usual: one copy of it is a moment */
+    int steady;      /* ... or not much longer: two copies that agree are one */
     int swift;       /* ... nor for short */
     int cframe_fits; /* the frame pointer was read where the thread state says it is */
 } au_batch;
