@@ -406,7 +406,7 @@ typedef struct run {
 /* The lists, whole or by their heads; names and ids of who is new. */
 static passed update_lists(au_engine *e, int full, uint64_t now)
 {
-    size_t before = e->thread_count;
+    uint64_t before = e->stats.threads_seen;
     au_outcome outcome = au__threads_update(e, full);
     if (outcome != AU_OK || !e->thread_count) {
         return outcome == AU_GONE ? PASS_GONE : PASS_FAILED;
@@ -416,7 +416,7 @@ static passed update_lists(au_engine *e, int full, uint64_t now)
         e->list_latest_ns = now + LIST_LATEST_MS * MS;
         e->switched = e->thread_count == 1 || !e->remote.layout.gil_tells;
     }
-    if (e->thread_count != before) {
+    if (e->stats.threads_seen != before) {
         au__names_update(e, 1, now);
     }
     return PASS_OK;

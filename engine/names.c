@@ -259,6 +259,9 @@ static void refresh(au_engine *e, size_t from, size_t slice, uint64_t now)
     size_t count = 0;
     for (size_t k = 0; k < slice && count < REFRESH_AT_ONCE; k++) {
         au_thread_rec *rec = e->threads[(from + k) % e->thread_count];
+        if (!rec->hex[0]) {
+            set_hex(rec);
+        }
         if (!rec->tid) {
             find_tid(e, rec, now);
         }
