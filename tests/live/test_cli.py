@@ -338,7 +338,9 @@ def test_pipe_mode(box):
     need(plain.code == 0 and quiet.code == 0, "%s / %s", plain.text(), quiet.text())
     need(quiet.errors == "", "words in pipe mode: %s", quiet.errors)
     need(box.interp.text.rstrip("t") in plain.errors, "the version of Python is not on stderr: %s", plain.errors)
-    keys = [[key for key, _ in box.stream(run).metadata] for run in (plain, quiet)]
+    # what a run counts, it names: a stack that was torn while the program started is no difference
+    counts = ("torn", "truncated", "unreadable", "stalls")
+    keys = [[key for key, _ in box.stream(run).metadata if key not in counts] for run in (plain, quiet)]
     need(keys[0] == keys[1], "metadata differ: %s", keys)
     need(
         keys[0] == ["austin", "interval", "mode", "python", "duration", "sampling", "saturation", "errors"],
