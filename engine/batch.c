@@ -323,7 +323,6 @@ static void judge_pace(au_engine *e, uint64_t spent_ns, int first, au_batch *b)
     e->slept = 0;
     b->even = !*usual || piece < *usual + *usual / 4;
     b->steady = b->even || (cold && piece < 3 * *usual);
-    b->swift = !*usual || piece < *usual + *usual / 8;
     /* follows the time that three batches in ten keep: what is usual, without those that were interrupted */
     if (!*usual) {
         *usual = piece ? piece : 1;

@@ -19,6 +19,7 @@ enum {
     FRAMES_MAX = 1 << 24, /* a bound for a walk that reads as it goes: no stack is that deep */
     SLACK = 512,          /* asked for beyond the top of the last look: the next calls */
     CALLER_MAX = 4096,    /* bytes of one frame's locals and stack, where they are not told */
+    PLAIN_MAX = 64,       /* innermost frames that one copy alone may tell */
     OWNER_GENERATOR = 1,  /* Include/internal/pycore_frame.h, enum _frameowner */
     FIRST_SLOT = 8,       /* of the first chunk: kept free (Python/pystate.c, push_chunk) */
     GEN_STATE = -5        /* 3.11: gi_frame_state, from gi_iframe on; FRAME_EXECUTING is 0 */
@@ -290,6 +291,12 @@ static int holds_object(const uint8_t *from, const uint8_t *to, au_addr object)
     return 0;
 }
 
+/* The function that a frame runs, among the values of its caller, which end where it begins. */
+static int holds_callee(const au_layout *l, const uint8_t *caller, const uint8_t *callee)
+{
+    return holds_object(caller + l->frame_localsplus, callee, au__u64(callee + l->frame_function) & ~UINT64_C(3));
+}
+
 static int called_by(const au_layout *l, const uint8_t *f, au_addr caller)
 {
     return au__u64(f + l->frame_previous) == caller && f[l->frame_owner] == 0 &&
@@ -326,7 +333,12 @@ static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece 
     return NULL;
 }
 
-int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_t common)
+static int plain_call(const au_raw_frame *frame)
+{
+    return !frame->skip && frame->outside < 0 && frame->owner == 0;
+}
+
+int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
 {
     const au_layout *l = &e->remote.layout;
     au_scratch *s = &e->scratch;
@@ -336,7 +348,7 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_
     /* what is above must be plain calls: a C function in between leaves no trace in the copy */
     for (int look = 0; look < 2; look++) {
         for (size_t i = 0; i <= s->raw_count[look] - common; i++) {
-            if (s->raw[look][i].skip || s->raw[look][i].outside >= 0 || s->raw[look][i].owner != 0) {
+            if (!plain_call(&s->raw[look][i])) {
                 return 0;
             }
         }
@@ -349,9 +361,8 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_
     }
     const au_piece *p = &s->pieces[c->piece[1]];
     const uint8_t *f = in_chunk(e, c, addr, 1);
-    au_raw_frame above[64];
+    au_raw_frame above[PLAIN_MAX];
     size_t n = 0;
-    int doubt = 0;
     while (f && !executes(l, f)) {
         au_addr previous;
         const uint8_t *next = callee_in(e, c, p, code, &addr);
@@ -361,11 +372,14 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_
             }
             break;
         }
-        if (n == sizeof above / sizeof above[0] || judge(l, next, addr, 0, &above[n], &previous) != FRAME_GOOD) {
+        if (n == PLAIN_MAX || judge(l, next, addr, 0, &above[n], &previous) != FRAME_GOOD) {
             return 0;
         }
-        /* an interrupt in the middle of the copy can bring two frames together that never met */
-        doubt |= !holds_object(f + l->frame_localsplus, next, au__u64(next + l->frame_function) & ~UINT64_C(3));
+        /* a line that came late can bring two frames together that never met */
+        au_link link = au__links_find(&e->links, code, above[n].code);
+        if (link == AU_LINK_UNKNOWN || (link == AU_LINK_HELD && !holds_callee(l, f, next))) {
+            return 0;
+        }
         code = above[n].code;
         if (!au__codes_get(&e->codes, code)) {
             au_outcome outcome; /* what was left over in the copy is no frame: its "code" is not one */
@@ -375,10 +389,11 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_
             }
             made->born_batch = e->batch;
         }
+        above[n].alone = 1;
         above[n++].outside = -1;
         f = next;
     }
-    if (!f || (doubt && !b->swift) || au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
+    if (!f || au__grow(&s->raw[1], &s->raw_cap[1], common + n, sizeof *s->raw[1], &e->stats)) {
         return 0;
     }
     memmove(s->raw[1] + n, s->raw[1] + (s->raw_count[1] - common), common * sizeof *s->raw[1]);
@@ -387,6 +402,31 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_
     }
     s->raw_count[1] = common + n;
     return 1;
+}
+
+void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
+{
+    const au_layout *l = &e->remote.layout;
+    const au_scratch *s = &e->scratch;
+    const au_raw_frame *raw = s->raw[look];
+    size_t chunk = 0;
+    for (size_t i = 0; l->minor > 10 && i + 1 < s->raw_count[look] && i < PLAIN_MAX; i++) {
+        if (!plain_call(&raw[i]) || !plain_call(&raw[i + 1]) ||
+            au__links_find(&e->links, raw[i + 1].code, raw[i].code) != AU_LINK_UNKNOWN) {
+            continue;
+        }
+        while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], raw[i].addr)) {
+            chunk++;
+        }
+        if (chunk == rec->chunk_count || !covers(&rec->chunks[chunk], raw[i + 1].addr)) {
+            continue; /* resolved are calls within one chunk only */
+        }
+        const uint8_t *callee = in_chunk(e, &rec->chunks[chunk], raw[i].addr, look);
+        const uint8_t *caller = in_chunk(e, &rec->chunks[chunk], raw[i + 1].addr, look);
+        if (callee && caller && caller < callee) {
+            au__links_enter(&e->links, raw[i + 1].code, raw[i].code, holds_callee(l, caller, callee));
+        }
+    }
 }
 
 uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look)

@@ -225,6 +225,7 @@ typedef struct au_raw_frame {
     int32_t tlbc;
     uint8_t owner;
     uint8_t skip;    /* shims: part of the chain, not of the stack */
+    uint8_t alone;   /* told by one copy */
     int32_t outside; /* index in the list of frames outside the chunks; -1: in a chunk */
 } au_raw_frame;
 
@@ -338,6 +339,13 @@ typedef struct au_interp_rec {
     uint32_t names_tries;
 } au_interp_rec;
 
+enum { AU_LINKS = 4096 };
+
+/** Calls that were seen (links.c). */
+typedef struct au_links {
+    uint32_t tags[AU_LINKS];
+} au_links;
+
 /** Scratch of a stack read, shared by all threads. */
 typedef struct au_scratch {
     au_buf arena;
@@ -375,6 +383,7 @@ struct au_engine {
     au_stats stats;
     au_codes codes;
     au_scratch scratch;
+    au_links links;
     uint64_t batch;       /* number of the current stack batch */
     int slept;            /* since the last batch */
     uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first

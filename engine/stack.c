@@ -231,6 +231,9 @@ static made make_frames(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
             return MADE_MOVED;
         }
         if (e->remote.layout.minor > 10 && !innermost && raw[i].owner == 0 && unit < code->firsttraceable) {
+            if (raw[i].alone) {
+                return MADE_MOVED; /* the copy has a callee that is not its own */
+            }
             continue; /* not begun, so it has called nobody: CPython does not show it either (_PyFrame_IsIncomplete) */
         }
         au_location *location = au__code_location(&e->codes, &e->remote, code, unit);
@@ -547,16 +550,19 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
         int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
         int agree = looks_agree(&e->scratch);
+        if (agree) {
+            au__chain_learn(e, rec, look);
+        }
         if (agree && e->remote.layout.minor >= 14) {
             /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are
                not favoured, the moment is always that of the second copy: has the innermost frame called by then? */
-            if (b->even && au__chain_resolve(e, rec, b, count)) {
+            if (b->even && au__chain_resolve(e, rec, count)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             }
         } else if (!agree) {
             size_t common = common_part(&e->scratch);
-            if (b->even && au__chain_resolve(e, rec, b, common)) {
+            if (b->even && au__chain_resolve(e, rec, common)) {
                 look = 1;
                 count = e->scratch.raw_count[1];
             } else if (last_try) {

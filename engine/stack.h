@@ -19,7 +19,6 @@ typedef struct au_batch {
     au_addr chunk, chunk_top;
     int even;        /* it took no longer than usual: one copy of it is a moment */
     int steady;      /* ... or not much longer: two copies that agree are one */
-    int swift;       /* ... nor for short */
     int cframe_fits; /* the frame pointer was read where the thread state says it is */
 } au_batch;
 
@@ -59,7 +58,20 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
  * copy of a chunk is made in well under the time of a call, so one copy alone is a moment too, if the frames in it tell
  * which of them executes. Completes scratch.raw[1] from the second look's copy; 0: it cannot be told.
  */
-int au__chain_resolve(au_engine *e, au_thread_rec *rec, const au_batch *b, size_t common);
+int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common);
+
+/** Learns the calls of a look that agreed with the other one. */
+void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look);
+
+typedef enum au_link {
+    AU_LINK_UNKNOWN,
+    AU_LINK_HELD,  /* the function called is among the values of its caller (CALL takes it from the value stack) */
+    AU_LINK_UNHELD /* ... is not: an operator, a property */
+} au_link;
+
+/** Calls that were seen, by the code objects of both (links.c). A hash: it may take one call for another. */
+au_link au__links_find(au_links *links, au_addr caller, au_addr callee);
+void au__links_enter(au_links *links, au_addr caller, au_addr callee, int held);
 
 /**
  * A generator that runs is called from a frame that holds the generator, unless C code stands between (asyncio's tasks,
