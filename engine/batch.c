@@ -14,8 +14,6 @@
  * Code objects come last: an entry of the cache was proven before the batch, and proven again after the frames were
  * read it is the same object all the time in between (code.c).
  */
-#include <stdlib.h>
-
 #include "engine/stack.h"
 
 static uint32_t tstate_bytes(const au_layout *l)
@@ -52,29 +50,20 @@ static int inline_string(const au_remote *r, const au_str *s)
     return s->data > s->addr && s->data - s->addr <= r->layout.str_any;
 }
 
-static int add_part(au_engine *e, au_proof *proof, au_addr addr, uint32_t len)
-{
-    if (au__grow(&proof->parts, &proof->part_cap, proof->part_count + 1, sizeof *proof->parts, &e->stats)) {
-        return -1;
-    }
-    proof->parts[proof->part_count++] = (au_part){addr, len, 0, 0};
-    return 0;
-}
-
-static int add_string(au_engine *e, au_proof *proof, const au_str *s, uint32_t bytes)
+static int add_string(au_engine *e, au_spans *proof, const au_str *s, uint32_t bytes)
 {
     uint32_t from = s->length_at;
     if (inline_string(&e->remote, s)) {
-        return add_part(e, proof, s->addr + from, (uint32_t)(s->data - s->addr) - from + bytes);
+        return au__spans_add(e, proof, s->addr + from, (uint32_t)(s->data - s->addr) - from + bytes);
     }
-    return add_part(e, proof, s->addr + from, 8) || add_part(e, proof, s->data, bytes);
+    return au__spans_add(e, proof, s->addr + from, 8) || au__spans_add(e, proof, s->data, bytes);
 }
 
-static int add_check(au_engine *e, au_proof *proof, au_check *check)
+static int add_check(au_engine *e, au_spans *proof, au_check *check)
 {
     const au_code *code = check->code;
     check->part = (uint32_t)proof->part_count;
-    if (add_part(e, proof, code->addr + e->codes.head_from, e->codes.head_to - e->codes.head_from)) {
+    if (au__spans_add(e, proof, code->addr + e->codes.head_from, e->codes.head_to - e->codes.head_from)) {
         return -1;
     }
     if (!code->by_content) {
@@ -82,105 +71,40 @@ static int add_check(au_engine *e, au_proof *proof, au_check *check)
     }
     uint32_t size_at = e->remote.layout.object_size;
     return add_string(e, proof, &code->scope_str, code->scope_bytes) ||
-           add_part(e, proof, code->table_addr + size_at, e->remote.layout.bytes_data - size_at + code->table_bytes) ||
+           au__spans_add(e, proof, code->table_addr + size_at,
+                         e->remote.layout.bytes_data - size_at + code->table_bytes) ||
            add_string(e, proof, &code->file_str, code->file_bytes);
-}
-
-static int by_address(const void *a, const void *b)
-{
-    const au_part *x = *(au_part *const *)a;
-    const au_part *y = *(au_part *const *)b;
-    return (x->addr > y->addr) - (x->addr < y->addr);
-}
-
-/*
- * Joins parts into ranges, if not `split`. Each page of a range holds bytes of a part, so a range faults only where a
- * part would; that they lie on neighbouring pages at most keeps the gaps short.
- */
-static int join(au_engine *e, au_proof *proof)
-{
-    enum { RANGE_MAX = 64 << 10, PAGE_BITS = 12 };
-    if (au__grow(&proof->order, &proof->order_cap, proof->part_count, sizeof(au_part *), &e->stats)) {
-        return -1;
-    }
-    for (size_t i = 0; i < proof->part_count; i++) {
-        proof->order[i] = &proof->parts[i];
-    }
-    qsort(proof->order, proof->part_count, sizeof(au_part *), by_address);
-    proof->range_count = 0;
-    for (size_t i = 0; i < proof->part_count; i++) {
-        au_part *part = proof->order[i];
-        au_range *last = proof->range_count ? &proof->ranges[proof->range_count - 1] : NULL;
-        au_addr end = last ? last->addr + last->len : 0;
-        if (!last || part->addr + part->len - last->addr > RANGE_MAX || proof->split ||
-            part->addr + part->len - last->addr > e->remote.window_cap ||
-            (part->addr > end && (part->addr >> PAGE_BITS) - ((end - 1) >> PAGE_BITS) > 1)) {
-            if (au__grow(&proof->ranges, &proof->range_cap, proof->range_count + 1, sizeof *last, &e->stats)) {
-                return -1;
-            }
-            last = &proof->ranges[proof->range_count++];
-            *last = (au_range){part->addr, 0, UINT32_MAX};
-        }
-        part->range = (uint32_t)(proof->range_count - 1);
-        part->offset = (uint32_t)(part->addr - last->addr);
-        if (part->offset + part->len > last->len) {
-            last->len = part->offset + part->len;
-        }
-    }
-    return 0;
 }
 
 static int plan(au_engine *e, au_thread_rec *rec)
 {
-    au_proof *proof = &rec->proof;
-    proof->part_count = 0;
+    au__spans_clear(&rec->proof);
     for (size_t i = 0; i < rec->check_count; i++) {
-        if (add_check(e, proof, &rec->checks[i])) {
+        if (add_check(e, &rec->proof, &rec->checks[i])) {
             return -1;
         }
     }
-    proof->stale = join(e, proof) != 0;
-    return proof->stale ? -1 : 0;
+    return au__spans_join(e, &rec->proof, UINT32_MAX);
 }
 
-/* Has a range failed that is more than its parts? Then they are asked for one by one from now on. */
-static int must_split(au_engine *e, au_proof *proof)
-{
-    for (size_t i = 0; !proof->split && i < proof->range_count; i++) {
-        if (e->scratch.pieces[proof->ranges[i].piece].outcome != AU_OK) {
-            proof->split = proof->stale = 1;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The copy of a part; NULL if it was not readable. */
-static const uint8_t *copy_of(au_engine *e, const au_proof *proof, uint32_t part)
-{
-    const au_part *p = &proof->parts[part];
-    const au_piece *piece = &e->scratch.pieces[proof->ranges[p->range].piece];
-    return piece->outcome == AU_OK ? (const uint8_t *)piece->buf + p->offset : NULL;
-}
-
-static int holds_string(au_engine *e, const au_proof *proof, uint32_t *part, const au_str *s, const uint8_t *raw,
+static int holds_string(au_engine *e, const au_spans *proof, uint32_t *part, const au_str *s, const uint8_t *raw,
                         uint32_t bytes)
 {
-    const uint8_t *head = copy_of(e, proof, (*part)++);
+    const uint8_t *head = au__spans_copy(e, proof, (*part)++, 0);
     const uint8_t *text;
     if (inline_string(&e->remote, s)) {
         text = head ? head + ((uint32_t)(s->data - s->addr) - s->length_at) : NULL;
     } else {
-        text = copy_of(e, proof, (*part)++);
+        text = au__spans_copy(e, proof, (*part)++, 0);
     }
     return head && text && au__u64(head) == s->length && memcmp(text, raw, bytes) == 0;
 }
 
-static int holds(au_engine *e, const au_proof *proof, const au_check *check)
+static int holds(au_engine *e, const au_spans *proof, const au_check *check)
 {
     const au_code *code = check->code;
     uint32_t part = check->part;
-    const uint8_t *head = copy_of(e, proof, part++);
+    const uint8_t *head = au__spans_copy(e, proof, part++, 0);
     if (!head || memcmp(head, code->head, e->codes.head_to - e->codes.head_from) != 0) {
         return 0;
     }
@@ -190,7 +114,7 @@ static int holds(au_engine *e, const au_proof *proof, const au_check *check)
     if (!holds_string(e, proof, &part, &code->scope_str, code->scope_raw, code->scope_bytes)) {
         return 0;
     }
-    const uint8_t *table = copy_of(e, proof, part++);
+    const uint8_t *table = au__spans_copy(e, proof, part++, 0);
     uint32_t gap = e->remote.layout.bytes_data - e->remote.layout.object_size;
     if (!table || au__u64(table) != code->table_bytes || memcmp(table + gap, code->table, code->table_bytes) != 0) {
         return 0;
@@ -222,15 +146,57 @@ void au__check_drop(au_engine *e, au_thread_rec *rec, size_t index)
     rec->proof.stale = 1;
 }
 
+/*
+ * The frames outside the chunks: where they lie, and their ranges in scratch.order, that with the innermost frame
+ * first. -1: no memory.
+ */
+static int plan_frames(au_engine *e, au_thread_rec *rec, uint32_t *count)
+{
+    enum { GAP_MAX = 1024 }; /* what is between them has to be copied too, and the tracee's cache lines are far away */
+    const au_layout *l = &e->remote.layout;
+    au_spans *frames = &rec->frames;
+    if (frames->stale) {
+        uint32_t lead = au__frame_lead(l);
+        uint32_t len = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
+        au__spans_clear(frames);
+        for (size_t i = 0; i < rec->outside_count; i++) {
+            rec->outside[i].part = (uint32_t)i;
+            if (au__spans_add(e, frames, rec->outside[i].addr - lead, len)) {
+                return -1;
+            }
+        }
+        if (au__spans_join(e, frames, GAP_MAX)) {
+            return -1;
+        }
+    }
+    if (au__grow(&e->scratch.order, &e->scratch.order_cap, frames->range_count, sizeof(uint32_t), &e->stats)) {
+        return -1;
+    }
+    for (size_t i = 0; i < rec->outside_count; i++) {
+        au_range *range = &frames->ranges[frames->parts[rec->outside[i].part].range];
+        if (range->turn != (uint32_t)e->batch) {
+            range->turn = (uint32_t)e->batch;
+            e->scratch.order[(*count)++] = frames->parts[rec->outside[i].part].range;
+        }
+    }
+    return 0;
+}
+
+static int add_range(au_engine *e, au_range *range, int copy)
+{
+    return (range->piece[copy] = add(e, range->addr, range->len)) == UINT32_MAX;
+}
+
 /* The pieces of the stack itself. */
 static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
-    uint32_t lead = au__frame_lead(l);
-    uint32_t frame = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
-    int failed = 0;
-    for (size_t i = rec->outside_count; i-- > 0;) {
-        failed |= (rec->outside[i].piece[0] = add(e, rec->outside[i].addr - lead, frame)) == UINT32_MAX;
+    au_range *ranges;
+    uint32_t range_count = 0;
+    int failed = plan_frames(e, rec, &range_count);
+    ranges = rec->frames.ranges;
+    for (size_t i = range_count; i-- > 0;) {
+        failed |= add_range(e, &ranges[e->scratch.order[i]], 0);
     }
     if (rec->cframe) { /* the cframe is what changes with each call, the pointer to it stands for long */
         failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
@@ -249,8 +215,8 @@ static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
     if (rec->cframe) {
         failed |= (b->tstate_again = add(e, rec->addr + l->tstate_cframe, 8)) == UINT32_MAX;
     }
-    for (size_t i = 0; i < rec->outside_count; i++) {
-        failed |= (rec->outside[i].piece[1] = add(e, rec->outside[i].addr - lead, frame)) == UINT32_MAX;
+    for (size_t i = 0; i < range_count; i++) {
+        failed |= add_range(e, &ranges[e->scratch.order[i]], 1);
     }
     return failed;
 }
@@ -270,8 +236,7 @@ static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, a
     }
     if (wanted && (!rec->proof.stale || plan(e, rec) == 0)) {
         for (size_t i = 0; i < rec->proof.range_count; i++) {
-            au_range *range = &rec->proof.ranges[i];
-            failed |= (range->piece = add(e, range->addr, range->len)) == UINT32_MAX;
+            failed |= add_range(e, &rec->proof.ranges[i], 0);
         }
     }
     b->proven = wanted;
@@ -365,7 +330,7 @@ static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec
         epoch = au__u64(e->scratch.pieces[b->epoch].buf) + 1; /* so that a generation of 0 is a value too */
         interp->epoch = epoch;
     }
-    int unproven = b->proven && must_split(e, &rec->proof);
+    int unproven = b->proven && au__spans_must_split(e, &rec->proof, 0);
     for (size_t i = 0; i < rec->check_count; i++) {
         au_check *check = &rec->checks[i];
         au_code *code = check->code;
@@ -408,6 +373,9 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     }
     judge_pace(e, e->remote.ops->now(e->sys) - before, with_checks, b);
     judge_state(e, rec, b);
+    if (!au__spans_must_split(e, &rec->frames, 0)) {
+        au__spans_must_split(e, &rec->frames, 1);
+    }
     if (heads) {
         au__heads_judge(e, e->scratch.pieces + e->heads_piece);
     }

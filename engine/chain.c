@@ -57,11 +57,11 @@ static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_c
     for (size_t n = 0; n < outside_count; n++) {
         size_t i = *outside + n < outside_count ? *outside + n : *outside + n - outside_count;
         if (rec->outside[i].addr == addr) {
-            const au_piece *p = &e->scratch.pieces[rec->outside[i].piece[look]];
+            const uint8_t *copy = au__spans_copy(e, &rec->frames, rec->outside[i].part, look);
             rec->outside[i].idle = 0;
             *at = (int32_t)i;
             *outside = i + 1 < outside_count ? i + 1 : 0;
-            return p->outcome == AU_OK ? (const uint8_t *)p->buf + au__frame_lead(&e->remote.layout) : NULL;
+            return copy ? copy + au__frame_lead(&e->remote.layout) : NULL;
         }
     }
     for (size_t i = 0; i < rec->chunk_count; i++) {
@@ -169,8 +169,8 @@ static int note_outside(au_engine *e, au_thread_rec *rec, au_addr addr)
     if (au__grow(&rec->outside, &rec->outside_cap, rec->outside_count + 1, sizeof *rec->outside, &e->stats)) {
         return -1;
     }
-    rec->outside[rec->outside_count++] =
-        (au_outside){.addr = addr, .depth = UINT32_MAX, .piece = {UINT32_MAX, UINT32_MAX}};
+    rec->outside[rec->outside_count++] = (au_outside){.addr = addr, .depth = UINT32_MAX, .part = UINT32_MAX};
+    rec->frames.stale = 1;
     return 0;
 }
 

@@ -64,6 +64,7 @@ void au_engine_destroy(au_engine *e)
     free(e->scratch.chunks);
     free(e->scratch.pending);
     free(e->scratch.frames);
+    free(e->scratch.order);
     au_buf_deinit(&e->scratch.arena);
     au_buf_deinit(&e->list_arena);
     au_buf_deinit(&e->quiet_arena);

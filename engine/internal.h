@@ -241,7 +241,7 @@ typedef struct au_outside {
     au_addr addr;
     uint32_t idle;  /* samples since it was last in a stack */
     uint32_t depth; /* from the root, when it was in one: the list is kept innermost first */
-    uint32_t piece[2];
+    uint32_t part;  /* in the spans of the frames; UINT32_MAX: not yet */
 } au_outside;
 
 typedef struct au_check {
@@ -251,23 +251,24 @@ typedef struct au_check {
     int failed;    /* asked for, and it is another object by now */
 } au_check;
 
-/** A stretch of memory that proves a code object, and the range of the batch that has it. */
+/** A stretch of memory that is asked for, and the range that has it. */
 typedef struct au_part {
     au_addr addr;
     uint32_t len;
     uint32_t range, offset;
 } au_part;
 
-/** Parts that lie near each other are asked for in one piece: a piece costs more than a KiB. */
+/** Parts that lie near each other. */
 typedef struct au_range {
     au_addr addr;
     uint32_t len;
-    uint32_t piece;
+    uint32_t turn;     /* number of the batch that it was last put in order for */
+    uint32_t piece[2]; /* of the batch: in each of its copies */
 } au_range;
 
-/** How the code objects on a list of checks are proven. */
-typedef struct au_proof {
-    int stale; /* the list has changed since */
+/** Memory that is asked for again and again, in as few pieces as may be (spans.c). */
+typedef struct au_spans {
+    int stale; /* the parts are no longer those that are wanted */
     int split; /* parts are not joined: something between them cannot be read */
     au_part *parts;
     size_t part_count, part_cap;
@@ -275,7 +276,7 @@ typedef struct au_proof {
     size_t order_cap;
     au_range *ranges;
     size_t range_count, range_cap;
-} au_proof;
+} au_spans;
 
 /** One thread state. What a pass over sleepers touches comes first. */
 typedef struct au_thread_rec {
@@ -307,10 +308,11 @@ typedef struct au_thread_rec {
     size_t chunk_count, chunk_cap;
     au_outside *outside;
     size_t outside_count, outside_cap;
+    au_spans frames; /* of the frames in outside */
     au_addr cframe;
     au_check *checks;
     size_t check_count, check_cap;
-    au_proof proof;
+    au_spans proof;     /* of the code objects in checks */
     au_addr root_entry; /* 3.12+: the entry from C below the first frame of the first chunk; 0: not known */
     uint64_t doubt;     /* au__chain_doubt of the last look that had one and was not followed by one without */
     /* name */
@@ -361,6 +363,8 @@ typedef struct au_scratch {
     size_t dead;      /* raw frames outside of the one whose code object is none any more */
     au_frame *frames; /* the stack in the making, outermost first */
     size_t frame_count, frame_cap;
+    uint32_t *order; /* ranges with frames outside, that with the innermost one first */
+    size_t order_cap;
 } au_scratch;
 
 struct au_engine {
@@ -422,6 +426,17 @@ struct au_engine {
 
 /** Grows `*array` of elements of `size` bytes to at least `need`; counts in stats. 0, or -1 without memory. */
 int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats);
+
+/** Begins a new list of parts; adds one (numbers from 0 on). -1: no memory. */
+void au__spans_clear(au_spans *spans);
+int au__spans_add(au_engine *e, au_spans *spans, au_addr addr, uint32_t len);
+/** Makes the ranges: of parts at most `gap_max` bytes apart, and with no page between them. -1: no memory, stale. */
+int au__spans_join(au_engine *e, au_spans *spans, uint32_t gap_max);
+/** Has a range failed that is more than its parts? Then they are asked for one by one from the next join on. */
+int au__spans_must_split(const au_engine *e, au_spans *spans, int copy);
+/** A part in a copy of the batch; NULL if it was not readable. */
+const uint8_t *au__spans_copy(const au_engine *e, const au_spans *spans, uint32_t part, int copy);
+void au__spans_release(au_spans *spans);
 
 typedef enum au_walk {
     AU_WALK_OK,      /* a whole stack */

@@ -330,7 +330,11 @@ static void forget(au_engine *e, au_thread_rec *rec)
             rec->outside[kept++] = rec->outside[i];
         }
     }
-    rec->outside_count = kept;
+    if (kept < rec->outside_count) {
+        rec->outside_count = kept;
+        rec->frames.stale = 1;
+        rec->frames.split = 0;
+    }
     for (size_t i = rec->check_count; i-- > 0;) {
         if (rec->checks[i].code->shown_batch == e->batch) {
             rec->checks[i].idle = 0;
@@ -353,10 +357,8 @@ void au__stack_release(au_engine *e, au_thread_rec *rec)
     free(rec->chunks);
     free(rec->outside);
     free(rec->checks);
-    free(rec->proof.parts);
-    free(rec->proof.order);
-    free(rec->proof.ranges);
-    memset(&rec->proof, 0, sizeof rec->proof);
+    au__spans_release(&rec->frames);
+    au__spans_release(&rec->proof);
     memset(&rec->stack, 0, sizeof rec->stack);
     rec->chunks = NULL;
     rec->outside = NULL;
