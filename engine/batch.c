@@ -198,21 +198,21 @@ static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
     for (size_t i = range_count; i-- > 0;) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 0);
     }
-    if (rec->cframe) { /* the cframe is what changes with each call, the pointer to it stands for long */
+    if (rec->cframes_len) { /* the cframe is what changes with each call, the pointer to it stands for long */
         failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
     }
     for (size_t i = rec->chunk_count; i-- > 0;) {
         failed |= (rec->chunks[i].piece[0] = add(e, rec->chunks[i].addr, rec->chunks[i].len)) == UINT32_MAX;
     }
-    if (rec->cframe) {
-        failed |= (b->cframe = add(e, rec->cframe, l->cframe_current_frame + 8)) == UINT32_MAX;
+    if (rec->cframes_len) {
+        failed |= (b->cframe = add(e, rec->cframes, rec->cframes_len)) == UINT32_MAX;
     } else {
         failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
     }
     for (size_t i = 0; i < rec->chunk_count; i++) {
         failed |= (rec->chunks[i].piece[1] = add(e, rec->chunks[i].addr, rec->chunks[i].len)) == UINT32_MAX;
     }
-    if (rec->cframe) {
+    if (rec->cframes_len) {
         failed |= (b->tstate_again = add(e, rec->addr + l->tstate_cframe, 8)) == UINT32_MAX;
     }
     for (size_t i = 0; i < range_count; i++) {
@@ -298,6 +298,12 @@ static void judge_pace(au_engine *e, uint64_t spent_ns, int first, au_batch *b)
     }
 }
 
+static void cframe_used(au_thread_rec *rec, au_addr cframe)
+{
+    rec->cframe_low = !rec->cframe_low || cframe < rec->cframe_low ? cframe : rec->cframe_low;
+    rec->cframe_high = cframe > rec->cframe_high ? cframe : rec->cframe_high;
+}
+
 static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
@@ -315,11 +321,14 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
         b->top = au__u64(b->ts + l->tstate_frame);
         return;
     }
-    b->cframe_fits = rec->cframe && au__u64(b->ts + l->tstate_cframe) == rec->cframe &&
-                     pieces[b->cframe].outcome == AU_OK && pieces[b->tstate_again].outcome == AU_OK &&
-                     au__u64(pieces[b->tstate_again].buf) == rec->cframe;
+    au_addr cframe = au__u64(b->ts + l->tstate_cframe);
+    uint64_t at = cframe - rec->cframes;
+    b->cframe_fits = rec->cframes_len && at < rec->cframes_len &&
+                     at + l->cframe_current_frame + 8 <= rec->cframes_len && pieces[b->cframe].outcome == AU_OK &&
+                     pieces[b->tstate_again].outcome == AU_OK && au__u64(pieces[b->tstate_again].buf) == cframe;
     if (b->cframe_fits) {
-        b->top = au__u64((const uint8_t *)pieces[b->cframe].buf + l->cframe_current_frame);
+        b->top = au__u64((const uint8_t *)pieces[b->cframe].buf + at + l->cframe_current_frame);
+        cframe_used(rec, cframe);
     }
 }
 
@@ -383,6 +392,37 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
         judge_checks(e, interp, rec, b);
     }
     return 0;
+}
+
+void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe)
+{
+    enum { PART_MAX = 4096 };
+    uint32_t size = e->remote.layout.cframe_current_frame + 8;
+    au_addr low = cframe;
+    au_addr high = cframe + size;
+    if (rec->cframes_len) {
+        low = rec->cframes < low ? rec->cframes : low;
+        high = rec->cframes + rec->cframes_len > high ? rec->cframes + rec->cframes_len : high;
+    }
+    if (high - low > PART_MAX) {
+        low = cframe;
+        high = cframe + size;
+    }
+    rec->cframes = low;
+    rec->cframes_len = cframe ? (uint32_t)(high - low) : 0;
+    cframe_used(rec, cframe);
+}
+
+void au__cframe_forget(const au_engine *e, au_thread_rec *rec)
+{
+    enum { AGE_MAX = 64 };
+    if (!rec->cframe_low || rec->cframe_age++ < AGE_MAX) {
+        return;
+    }
+    rec->cframes = rec->cframe_low;
+    rec->cframes_len = (uint32_t)(rec->cframe_high - rec->cframe_low) + e->remote.layout.cframe_current_frame + 8;
+    rec->cframe_low = rec->cframe_high = 0;
+    rec->cframe_age = 0;
 }
 
 int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec)

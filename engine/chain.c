@@ -73,7 +73,7 @@ static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_c
     return NULL;
 }
 
-typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_BAD } verdict;
+typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_CUT, FRAME_BAD } verdict;
 
 /*
  * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
@@ -85,7 +85,7 @@ static int executes(const au_layout *l, const uint8_t *f)
     return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
 }
 
-/* Judges a copied frame. DROP: a frame that has returned already; its caller is intact. */
+/* Judges a copied frame. DROP: a frame that has returned already; its caller is intact. CUT: no caller. */
 static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int innermost, au_raw_frame *out,
                      au_addr *previous)
 {
@@ -108,8 +108,10 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
          * hands out a value (Objects/genobject.c, gen_send_ex).
          */
         int runs = state == 0 || state == 2;
-        int cut = !*previous && au__u64(f + l->frame_ip - 8) != 0; /* f_gen: a generator that nobody has resumed */
-        return au__plausible(executable) && !cut && (runs || (innermost && *previous)) ? FRAME_GOOD : FRAME_BAD;
+        if (!*previous && au__u64(f + l->frame_ip - 8) != 0) { /* f_gen */
+            return FRAME_CUT;
+        }
+        return au__plausible(executable) && (runs || (innermost && *previous)) ? FRAME_GOOD : FRAME_BAD;
     }
     out->owner = f[l->frame_owner];
     out->ip = au__u64(f + l->frame_ip);
@@ -135,7 +137,7 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
     }
     out->code = executable;
     if (l->minor == 11 && out->owner == OWNER_GENERATOR && !*previous && f[GEN_STATE] != 0) {
-        return FRAME_BAD; /* it has handed out a value meanwhile: nobody's caller, and no root */
+        return FRAME_CUT; /* it has handed out a value meanwhile: nobody's caller, and no root */
     }
     return au__plausible(executable) ? FRAME_GOOD : FRAME_BAD;
 }
@@ -240,8 +242,8 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
         au_addr previous;
         verdict v = judge(l, f, addr, innermost, &frame, &previous);
         frame.outside = at;
-        if (v == FRAME_BAD) {
-            return AU_CHAIN_BROKEN;
+        if (v == FRAME_BAD || v == FRAME_CUT) {
+            return v == FRAME_CUT ? AU_CHAIN_CUT : AU_CHAIN_BROKEN;
         }
         if (v != FRAME_DROP) {
             if (push(e, look, &frame)) {
@@ -254,7 +256,9 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
         if (!previous) {
             /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
             rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
-            return l->minor < 12 || last_skipped ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
+            return l->minor < 12 || last_skipped    ? AU_CHAIN_ROOT
+                   : frame.owner == OWNER_GENERATOR ? AU_CHAIN_CUT
+                                                    : AU_CHAIN_BROKEN;
         }
         if (previous == base_frame) {
             rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;

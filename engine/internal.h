@@ -308,8 +308,11 @@ typedef struct au_thread_rec {
     size_t chunk_count, chunk_cap;
     au_outside *outside;
     size_t outside_count, outside_cap;
-    au_spans frames; /* of the frames in outside */
-    au_addr cframe;
+    au_spans frames;      /* of the frames in outside */
+    au_addr cframes;      /* 3.11, 3.12: the part of the C stack that the last cframes were in */
+    uint32_t cframes_len; /* 0: not known */
+    uint32_t cframe_age;
+    au_addr cframe_low, cframe_high; /* those that were met since the part was last made smaller; 0: none */
     au_check *checks;
     size_t check_count, check_cap;
     au_spans proof;     /* of the code objects in checks */

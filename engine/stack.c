@@ -324,6 +324,9 @@ static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same
 static void forget(au_engine *e, au_thread_rec *rec)
 {
     au__outside_order(e, rec);
+    if (rec->cframes_len) {
+        au__cframe_forget(e, rec);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < rec->outside_count; i++) {
         if (rec->outside[i].idle++ <= FORGET_AFTER) {
@@ -389,7 +392,7 @@ typedef struct best {
 } best;
 
 /* Does the batch have the cframe and the newest chunk where the thread state says they are? */
-static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b)
+static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b, best *found)
 {
     const au_layout *l = &e->remote.layout;
     if (!b->cframe_fits) {
@@ -397,8 +400,9 @@ static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b)
         if (cframe && !au__plausible(cframe)) {
             return STEP_MOVED;
         }
-        int known = cframe == rec->cframe;
-        rec->cframe = cframe;
+        int known = rec->cframes_len && cframe - rec->cframes < rec->cframes_len;
+        au__cframe_note(e, rec, cframe);
+        found->moving = 1;
         return known ? STEP_MOVED : STEP_EXTEND;
     }
     if (l->tstate_datastack_chunk == AU_ABSENT || !b->chunk) {
@@ -496,7 +500,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (!b->ts || !still_ours(e, rec, b->ts)) {
         return STEP_LOST;
     }
-    step s = predictions(e, rec, b);
+    step s = predictions(e, rec, b, found);
     if (s != STEP_ACCEPT) {
         return s;
     }
@@ -541,6 +545,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (second == AU_CHAIN_MISSING && last_try) {
         second = AU_CHAIN_BROKEN;
     }
+    found->moving |= first == AU_CHAIN_CUT || second == AU_CHAIN_CUT;
     size_t count = e->scratch.raw_count[0];
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
     if (second == AU_CHAIN_ROOT && b->even && e->remote.layout.minor == 10 &&

@@ -28,6 +28,10 @@ typedef struct au_batch {
  */
 int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b);
 
+/** 3.11, 3.12: a cframe is where the last batch did not look; a sample is made, so what was not met is left out. */
+void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe);
+void au__cframe_forget(const au_engine *e, au_thread_rec *rec);
+
 /** Proves the code objects of rec->checks for the looks of the current batch. Overwrites its pieces. -1: no memory. */
 int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec);
 
@@ -44,6 +48,7 @@ static inline uint32_t au__frame_lead(const au_layout *l)
 typedef enum au_chain_end {
     AU_CHAIN_ROOT,    /* followed to its root */
     AU_CHAIN_MISSING, /* needs memory that was not asked for */
+    AU_CHAIN_CUT,     /* a generator that nobody resumes any more */
     AU_CHAIN_BROKEN   /* cannot be: cycle, no pointer, dead frame */
 } au_chain_end;
 
