@@ -433,13 +433,30 @@ void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
     }
 }
 
-uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look)
+/* Both copies: in one, the lines of the frame's head and of its values may be of two moments. */
+static int holds_generator(au_engine *e, const au_chunk *chunk, const au_raw_frame *caller, au_addr generator)
+{
+    const au_code *code = au__codes_get(&e->codes, caller->code);
+    uint32_t bytes = code && code->frame_bytes ? code->frame_bytes : CALLER_MAX;
+    for (int look = 0; look < 2; look++) {
+        const au_piece *p = &e->scratch.pieces[chunk->piece[look]];
+        const uint8_t *f = in_chunk(e, chunk, caller->addr, look);
+        const uint8_t *end = (const uint8_t *)p->buf + p->len;
+        if (!f || !holds_object(f + e->remote.layout.frame_localsplus, f + bytes < end ? f + bytes : end, generator)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look, int *strong)
 {
     const au_layout *l = &e->remote.layout;
     const au_scratch *s = &e->scratch;
     const au_raw_frame *raw = s->raw[look];
     uint64_t doubt = 0;
     size_t chunk = 0;
+    *strong = 0;
     for (size_t i = 0; l->minor > 10 && i < s->raw_count[look]; i++) {
         if (raw[i].owner != OWNER_GENERATOR || raw[i].outside < 0) {
             continue;
@@ -454,16 +471,17 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look)
         while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], raw[caller].addr)) {
             chunk++;
         }
-        const uint8_t *f = chunk < rec->chunk_count ? in_chunk(e, &rec->chunks[chunk], raw[caller].addr, look) : NULL;
-        if (!f) {
+        if (chunk == rec->chunk_count) {
             chunk = 0;
             continue;
         }
-        const au_piece *p = &s->pieces[rec->chunks[chunk].piece[look]];
-        const au_code *code = au__codes_get(&e->codes, raw[caller].code);
-        const uint8_t *end = (const uint8_t *)p->buf + p->len;
-        const uint8_t *until = f + (code && code->frame_bytes ? code->frame_bytes : CALLER_MAX);
-        if (!holds_object(f + l->frame_localsplus, until < end ? until : end, raw[i].addr - l->gen_frame)) {
+        au_link site = au__links_find(&e->links, raw[caller].code, raw[caller].ip);
+        if (holds_generator(e, &rec->chunks[chunk], &raw[caller], raw[i].addr - l->gen_frame)) {
+            if (site == AU_LINK_UNKNOWN) {
+                au__links_enter(&e->links, raw[caller].code, raw[caller].ip, 1);
+            }
+        } else {
+            *strong |= site != AU_LINK_UNKNOWN;
             doubt = (doubt ^ raw[i].addr ^ raw[caller].code) * UINT64_C(0x9e3779b97f4a7c15) | 1;
         }
     }

@@ -318,6 +318,7 @@ typedef struct au_thread_rec {
     au_spans proof;     /* of the code objects in checks */
     au_addr root_entry; /* 3.12+: the entry from C below the first frame of the first chunk; 0: not known */
     uint64_t doubt;     /* au__chain_doubt of the last look that had one and was not followed by one without */
+    uint32_t doubted;   /* looks in a row that had it */
     /* name */
     uint64_t name_due_ns;
     uint32_t name_tries;

@@ -490,6 +490,17 @@ static step name_it(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, con
     }
 }
 
+/* Has a doubt not been seen often enough for a fact? */
+static int in_doubt(au_engine *e, au_thread_rec *rec, int look)
+{
+    enum { OFTEN = 2, VERY_OFTEN = 8 };
+    int strong;
+    uint64_t doubt = au__chain_doubt(e, rec, look, &strong);
+    rec->doubted = doubt == rec->doubt ? rec->doubted + 1 : 1;
+    rec->doubt = doubt;
+    return doubt && rec->doubted < (strong ? VERY_OFTEN : OFTEN);
+}
+
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
@@ -578,10 +589,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
                 return STEP_MOVED;
             }
         }
-        uint64_t doubt = au__chain_doubt(e, rec, look);
-        int seen_before = doubt == rec->doubt;
-        rec->doubt = doubt;
-        if (doubt && !seen_before) {
+        if (in_doubt(e, rec, look)) {
             return last_try ? keep_part(e, interp, rec, b, 0, 0, found) : STEP_MOVED;
         }
         return name_it(e, interp, rec, b, look, count, found);

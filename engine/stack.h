@@ -81,9 +81,10 @@ void au__links_enter(au_links *links, au_addr caller, au_addr callee, int held);
 /**
  * A generator that runs is called from a frame that holds the generator, unless C code stands between (asyncio's tasks,
  * `map`). 0: all generators of the look are so called; else a number that stands for those that are not. The two looks
- * cannot tell a caller that was replaced and came back, since its frame has the same place in the chunk.
+ * cannot tell a caller that was replaced and came back, since its frame has the same place in the chunk. *strong: there
+ * is one among them that is called from an instruction that held its generator at other times.
  */
-uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look);
+uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look, int *strong);
 
 /** Brings rec->outside into the order of the last walk of look 0, innermost first, so that a batch can nest. */
 void au__outside_order(au_engine *e, au_thread_rec *rec);
