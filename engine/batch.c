@@ -9,7 +9,9 @@
  *
  * has one moment in the middle that every frame's two copies enclose: what is equal in both was so at that moment, if
  * it did not change and change back in between. What changes most often is read closest to the middle, so its window
- * is the shortest. A cframe (3.11, 3.12) is that middle, and the thread state around it must point to it both times.
+ * is the shortest. The moment is that of the thread state. A cframe (3.11, 3.12) that it points to is on the C stack
+ * and read right after it: if the call has ended by then, its words are mostly still there, and that of a call that
+ * goes on are there anyway. To ask for the pointer again would favour the calls that go on.
  *
  * Code objects come last: an entry of the cache was proven before the batch, and proven again after the frames were
  * read it is the same object all the time in between (code.c).
@@ -198,22 +200,15 @@ static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
     for (size_t i = range_count; i-- > 0;) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 0);
     }
-    if (rec->cframes_len) { /* the cframe is what changes with each call, the pointer to it stands for long */
-        failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
-    }
     for (size_t i = rec->chunk_count; i-- > 0;) {
         failed |= (rec->chunks[i].piece[0] = add(e, rec->chunks[i].addr, rec->chunks[i].len)) == UINT32_MAX;
     }
+    failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
     if (rec->cframes_len) {
         failed |= (b->cframe = add(e, rec->cframes, rec->cframes_len)) == UINT32_MAX;
-    } else {
-        failed |= (b->tstate = add(e, rec->addr, tstate_bytes(l))) == UINT32_MAX;
     }
     for (size_t i = 0; i < rec->chunk_count; i++) {
         failed |= (rec->chunks[i].piece[1] = add(e, rec->chunks[i].addr, rec->chunks[i].len)) == UINT32_MAX;
-    }
-    if (rec->cframes_len) {
-        failed |= (b->tstate_again = add(e, rec->addr + l->tstate_cframe, 8)) == UINT32_MAX;
     }
     for (size_t i = 0; i < range_count; i++) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 1);
@@ -324,8 +319,7 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     au_addr cframe = au__u64(b->ts + l->tstate_cframe);
     uint64_t at = cframe - rec->cframes;
     b->cframe_fits = rec->cframes_len && at < rec->cframes_len &&
-                     at + l->cframe_current_frame + 8 <= rec->cframes_len && pieces[b->cframe].outcome == AU_OK &&
-                     pieces[b->tstate_again].outcome == AU_OK && au__u64(pieces[b->tstate_again].buf) == cframe;
+                     at + l->cframe_current_frame + 8 <= rec->cframes_len && pieces[b->cframe].outcome == AU_OK;
     if (b->cframe_fits) {
         b->top = au__u64((const uint8_t *)pieces[b->cframe].buf + at + l->cframe_current_frame);
         cframe_used(rec, cframe);

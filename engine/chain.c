@@ -73,7 +73,7 @@ static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_c
     return NULL;
 }
 
-typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_CUT, FRAME_BAD } verdict;
+typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_CUT, FRAME_LEFT, FRAME_BAD } verdict;
 
 /*
  * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
@@ -85,13 +85,14 @@ static int executes(const au_layout *l, const uint8_t *f)
     return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
 }
 
-/* Judges a copied frame. DROP: a frame that has returned already; its caller is intact. CUT: no caller. */
+/* Judges a copied frame. DROP: a frame that has returned already; its caller is intact. CUT: no caller. LEFT: calls
+ * nobody. */
 static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int innermost, au_raw_frame *out,
                      au_addr *previous)
 {
     *out = nothing;
     out->addr = addr;
-    out->tlbc = 0;
+    out->shim = -1;
     *previous = au__u64(f + l->frame_previous);
     if (*previous && !au__plausible(*previous)) {
         return FRAME_BAD;
@@ -111,7 +112,7 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
         if (!*previous && au__u64(f + l->frame_ip - 8) != 0) { /* f_gen */
             return FRAME_CUT;
         }
-        return au__plausible(executable) && (runs || (innermost && *previous)) ? FRAME_GOOD : FRAME_BAD;
+        return !au__plausible(executable) ? FRAME_BAD : runs || (innermost && *previous) ? FRAME_GOOD : FRAME_LEFT;
     }
     out->owner = f[l->frame_owner];
     out->ip = au__u64(f + l->frame_ip);
@@ -122,7 +123,6 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
         return FRAME_BAD;
     }
     if (out->owner >= l->shim_owner) {
-        out->skip = 1;
         return FRAME_SKIP;
     }
     if (l->tagged) {
@@ -183,8 +183,33 @@ static int note_outside(au_engine *e, au_thread_rec *rec, au_addr addr)
 static int is_first(const au_thread_rec *rec, const au_raw_frame *frame, const uint8_t *f)
 {
     const au_chunk *oldest = rec->chunk_count ? &rec->chunks[rec->chunk_count - 1] : NULL;
-    return oldest && !frame->skip && frame->outside < 0 && frame->addr == oldest->addr + CHUNK_HEADER + FIRST_SLOT &&
+    return oldest && frame->outside < 0 && frame->addr == oldest->addr + CHUNK_HEADER + FIRST_SLOT &&
            au__u64(f - CHUNK_HEADER - FIRST_SLOT) == 0;
+}
+
+/* Where the frame that calls raw[i] ends: at the next one in a chunk, or where the thread state says. */
+static au_addr end_of_caller(const au_scratch *s, const au_batch *b, int look, size_t i)
+{
+    for (; i-- > 0;) {
+        if (s->raw[look][i].outside < 0) {
+            return s->raw[look][i].addr;
+        }
+    }
+    return b->chunk_top;
+}
+
+/*
+ * A generator that the thread state says is executing, and that has handed out a value by the time of this copy or was
+ * resumed after it: from whom it was called last, if that can be its caller now.
+ */
+static const au_outside *last_call(const au_engine *e, const au_thread_rec *rec, const au_batch *b, int look,
+                                   const au_raw_frame *frame)
+{
+    const au_outside *o = frame->outside < 0 ? NULL : &rec->outside[frame->outside];
+    return o && o->votes >= AU_SURE && o->code == frame->code &&
+                   o->caller_end == end_of_caller(&e->scratch, b, look, e->scratch.raw_count[look])
+               ? o
+               : NULL;
 }
 
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory)
@@ -204,7 +229,9 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
     au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
     size_t steps = 0;
     size_t power = 1;
+    const au_outside *call = NULL; /* by which the frame at addr is said to have resumed the one before */
     s->raw_count[look] = 0;
+    s->inferred[look] = 0;
     for (size_t i = 0; i < rec->chunk_count; i++) {
         bound += rec->chunks[i].len / l->frame_localsplus + 1;
     }
@@ -242,32 +269,52 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
         au_addr previous;
         verdict v = judge(l, f, addr, innermost, &frame, &previous);
         frame.outside = at;
-        if (v == FRAME_BAD || v == FRAME_CUT) {
-            return v == FRAME_CUT ? AU_CHAIN_CUT : AU_CHAIN_BROKEN;
+        if (call && v != FRAME_BAD) { /* it goes on by itself meanwhile */
+            v = frame.code == call->caller_code ? v : FRAME_BAD;
+            frame.ip = call->caller_ip;
+            call = NULL;
         }
-        if (v != FRAME_DROP) {
+        if (v == FRAME_GOOD && !previous && l->minor > 11 && frame.owner == OWNER_GENERATOR) {
+            v = FRAME_CUT; /* from 3.12 on each entry from C has a shim below it */
+        }
+        if (v == FRAME_CUT && !chase) {
+            call = last_call(e, rec, b, look, &frame);
+            previous = call ? call->caller : 0;
+            frame.inferred = call != NULL;
+            s->inferred[look] += frame.inferred;
+        }
+        if (v == FRAME_BAD) {
+            return AU_CHAIN_BROKEN;
+        }
+        if (v == FRAME_LEFT || (v == FRAME_CUT && !previous)) {
+            return AU_CHAIN_CUT;
+        }
+        if (v == FRAME_SKIP) {
+            if (s->raw_count[look]) {
+                s->raw[look][s->raw_count[look] - 1].entered = 1;
+                s->raw[look][s->raw_count[look] - 1].shim = at;
+            }
+        } else if (v != FRAME_DROP) {
             if (push(e, look, &frame)) {
                 *memory = 1;
                 return AU_CHAIN_BROKEN;
             }
-            innermost = innermost && v == FRAME_SKIP;
+            innermost = 0;
         }
         last_skipped = v == FRAME_SKIP;
         if (!previous) {
             /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
             rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
-            return l->minor < 12 || last_skipped    ? AU_CHAIN_ROOT
-                   : frame.owner == OWNER_GENERATOR ? AU_CHAIN_CUT
-                                                    : AU_CHAIN_BROKEN;
+            return l->minor < 12 || last_skipped ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
         }
         if (previous == base_frame) {
             rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
             return AU_CHAIN_ROOT;
         }
-        if (previous == rec->root_entry && is_first(rec, &frame, f)) {
+        if (previous == rec->root_entry && !last_skipped && is_first(rec, &frame, f)) {
             return AU_CHAIN_ROOT;
         }
-        entry = is_first(rec, &frame, f) ? previous : 0;
+        entry = !last_skipped && is_first(rec, &frame, f) ? previous : 0;
         addr = previous;
         if (addr == seen) {
             return AU_CHAIN_BROKEN;
@@ -339,7 +386,7 @@ static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece 
 
 static int plain_call(const au_raw_frame *frame)
 {
-    return !frame->skip && frame->outside < 0 && frame->owner == 0;
+    return frame->outside < 0 && frame->owner == 0;
 }
 
 int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
@@ -351,8 +398,9 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
     }
     /* what is above must be plain calls: a C function in between leaves no trace in the copy */
     for (int look = 0; look < 2; look++) {
-        for (size_t i = 0; i <= s->raw_count[look] - common; i++) {
-            if (!plain_call(&s->raw[look][i])) {
+        size_t moved = s->raw_count[look] - common;
+        for (size_t i = 0; i <= moved; i++) {
+            if (!plain_call(&s->raw[look][i]) || (i < moved && s->raw[look][i].entered)) {
                 return 0;
             }
         }
@@ -408,6 +456,80 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
     return 1;
 }
 
+/* Is the generator of frame i among the values of its caller? `looks`: bits of the copies that must show it. */
+static int holds_generator(au_engine *e, const au_batch *b, const au_chunk *chunk, int look, size_t i, unsigned looks)
+{
+    const au_layout *l = &e->remote.layout;
+    const au_raw_frame *callee = &e->scratch.raw[look][i];
+    au_addr caller = callee[1].addr;
+    uint64_t bytes = end_of_caller(&e->scratch, b, look, i) - caller;
+    for (int copy = 0; copy < 2; copy++) {
+        if (!(looks & 1u << copy)) {
+            continue;
+        }
+        const au_piece *p = &e->scratch.pieces[chunk->piece[copy]];
+        const uint8_t *f = in_chunk(e, chunk, caller, copy);
+        if (!f || bytes < l->frame_localsplus || bytes > (uint64_t)((const uint8_t *)p->buf + p->len - f) ||
+            !holds_object(f + l->frame_localsplus, f + bytes, callee->addr - l->gen_frame)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Is frame i of a look called by the next one, by what is in this copy alone? */
+static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t i, size_t *chunk)
+{
+    const au_layout *l = &e->remote.layout;
+    const au_raw_frame *callee = &e->scratch.raw[look][i];
+    const au_raw_frame *caller = callee + 1;
+    if (callee->inferred) {
+        return 0;
+    }
+    if (callee->outside >= 0 && caller->outside >= 0) {
+        return 1; /* a generator's own frame stays what it is */
+    }
+    au_link link = au__links_find(&e->links, caller->code, callee->code);
+    if (caller->outside >= 0 || (callee->outside < 0 && callee->entered)) {
+        return link != AU_LINK_UNKNOWN;
+    }
+    while (*chunk < rec->chunk_count && !covers(&rec->chunks[*chunk], caller->addr)) {
+        ++*chunk;
+    }
+    if (*chunk == rec->chunk_count) {
+        *chunk = 0;
+        return 0;
+    }
+    const au_chunk *c = &rec->chunks[*chunk];
+    if (callee->outside >= 0) {
+        const au_outside *o = &rec->outside[callee->outside];
+        return o->votes >= AU_SURE && o->code == callee->code && o->caller_code == caller->code &&
+               holds_generator(e, b, c, look, i, 1u << look);
+    }
+    const uint8_t *f = in_chunk(e, c, caller->addr, look);
+    const uint8_t *next = covers(c, callee->addr) ? in_chunk(e, c, callee->addr, look) : NULL;
+    return f && next && f < next && (link == AU_LINK_UNHELD || (link == AU_LINK_HELD && holds_callee(l, f, next)));
+}
+
+int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t common)
+{
+    size_t moved = e->scratch.raw_count[look] - common;
+    size_t chunk = 0;
+    int generators = 0;
+    if (e->remote.layout.minor < 11 || common == 0) {
+        return 0;
+    }
+    for (size_t i = 0; i < moved; i++) {
+        generators += e->scratch.raw[look][i].outside >= 0;
+    }
+    for (size_t i = 0; i < moved; i++) {
+        if (!generators || !proven_call(e, rec, b, look, i, &chunk)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
 {
     const au_layout *l = &e->remote.layout;
@@ -415,56 +537,41 @@ void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
     const au_raw_frame *raw = s->raw[look];
     size_t chunk = 0;
     for (size_t i = 0; l->minor > 10 && i + 1 < s->raw_count[look] && i < PLAIN_MAX; i++) {
-        if (!plain_call(&raw[i]) || !plain_call(&raw[i + 1]) ||
-            au__links_find(&e->links, raw[i + 1].code, raw[i].code) != AU_LINK_UNKNOWN) {
+        const au_raw_frame *callee = &raw[i];
+        const au_raw_frame *caller = &raw[i + 1];
+        if (callee->outside >= 0 || au__links_find(&e->links, caller->code, callee->code) != AU_LINK_UNKNOWN) {
             continue;
         }
-        while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], raw[i].addr)) {
+        int held = 0;
+        while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], callee->addr)) {
             chunk++;
         }
-        if (chunk == rec->chunk_count || !covers(&rec->chunks[chunk], raw[i + 1].addr)) {
-            continue; /* resolved are calls within one chunk only */
+        if (chunk < rec->chunk_count && caller->outside < 0 && !callee->entered) {
+            const uint8_t *f =
+                covers(&rec->chunks[chunk], caller->addr) ? in_chunk(e, &rec->chunks[chunk], caller->addr, look) : NULL;
+            const uint8_t *next = in_chunk(e, &rec->chunks[chunk], callee->addr, look);
+            if (!f || !next || f >= next) {
+                continue; /* resolved are calls within one chunk only */
+            }
+            held = holds_callee(l, f, next);
         }
-        const uint8_t *callee = in_chunk(e, &rec->chunks[chunk], raw[i].addr, look);
-        const uint8_t *caller = in_chunk(e, &rec->chunks[chunk], raw[i + 1].addr, look);
-        if (callee && caller && caller < callee) {
-            au__links_enter(&e->links, raw[i + 1].code, raw[i].code, holds_callee(l, caller, callee));
-        }
+        au__links_enter(&e->links, caller->code, callee->code, held);
     }
 }
 
-/* Both copies: in one, the lines of the frame's head and of its values may be of two moments. */
-static int holds_generator(au_engine *e, const au_chunk *chunk, const au_raw_frame *caller, au_addr generator)
-{
-    const au_code *code = au__codes_get(&e->codes, caller->code);
-    uint32_t bytes = code && code->frame_bytes ? code->frame_bytes : CALLER_MAX;
-    for (int look = 0; look < 2; look++) {
-        const au_piece *p = &e->scratch.pieces[chunk->piece[look]];
-        const uint8_t *f = in_chunk(e, chunk, caller->addr, look);
-        const uint8_t *end = (const uint8_t *)p->buf + p->len;
-        if (!f || !holds_object(f + e->remote.layout.frame_localsplus, f + bytes < end ? f + bytes : end, generator)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look, int *strong)
+uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, au_doubt *of)
 {
     const au_layout *l = &e->remote.layout;
     const au_scratch *s = &e->scratch;
     const au_raw_frame *raw = s->raw[look];
     uint64_t doubt = 0;
     size_t chunk = 0;
-    *strong = 0;
+    *of = (au_doubt){0, 0};
     for (size_t i = 0; l->minor > 10 && i < s->raw_count[look]; i++) {
         if (raw[i].owner != OWNER_GENERATOR || raw[i].outside < 0) {
             continue;
         }
         size_t caller = i + 1;
-        while (caller < s->raw_count[look] && raw[caller].skip) {
-            caller++;
-        }
         if (caller == s->raw_count[look] || raw[caller].outside >= 0) {
             continue; /* a generator's own frame stays what it is */
         }
@@ -475,26 +582,59 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look, int *
             chunk = 0;
             continue;
         }
+        const au_outside *o = &rec->outside[raw[i].outside];
         au_link site = au__links_find(&e->links, raw[caller].code, raw[caller].ip);
-        if (holds_generator(e, &rec->chunks[chunk], &raw[caller], raw[i].addr - l->gen_frame)) {
-            if (site == AU_LINK_UNKNOWN) {
-                au__links_enter(&e->links, raw[caller].code, raw[caller].ip, 1);
-            }
-        } else {
-            *strong |= site != AU_LINK_UNKNOWN;
+        /* in one copy, the lines of a frame's head and of its values may be of two moments */
+        int held = holds_generator(e, b, &rec->chunks[chunk], look, i, 3);
+        int as_ever = o->votes < AU_SURE || o->code != raw[i].code || o->caller_code == raw[caller].code;
+        if (held && as_ever && site == AU_LINK_UNKNOWN) {
+            au__links_enter(&e->links, raw[caller].code, raw[caller].ip, 1);
+        } else if (!held || !as_ever) {
+            of->unheld |= !held;
+            of->strong |= !as_ever || site != AU_LINK_UNKNOWN;
             doubt = (doubt ^ raw[i].addr ^ raw[caller].code) * UINT64_C(0x9e3779b97f4a7c15) | 1;
         }
     }
     return doubt;
 }
 
-void au__outside_order(au_engine *e, au_thread_rec *rec)
+static void met_at(au_thread_rec *rec, int32_t outside, size_t depth)
+{
+    if (outside >= 0 && (size_t)outside < rec->outside_count) {
+        rec->outside[outside].depth = (uint32_t)depth;
+    }
+}
+
+void au__chain_callers(const au_engine *e, au_thread_rec *rec, const au_batch *b, int look)
 {
     const au_scratch *s = &e->scratch;
-    for (size_t i = 0; i < s->raw_count[0]; i++) {
-        if (s->raw[0][i].outside >= 0 && (size_t)s->raw[0][i].outside < rec->outside_count) {
-            rec->outside[s->raw[0][i].outside].depth = (uint32_t)(s->raw_count[0] - i);
+    const au_raw_frame *raw = s->raw[look];
+    for (size_t i = 0; i + 1 < s->raw_count[look]; i++) {
+        if (raw[i].outside >= 0 && (size_t)raw[i].outside < rec->outside_count) {
+            au_outside *o = &rec->outside[raw[i].outside];
+            int same = o->code == raw[i].code && o->caller_code == raw[i + 1].code;
+            if (!same && o->votes) {
+                o->votes--;
+                continue;
+            }
+            o->votes += o->votes < 2 * AU_SURE;
+            o->code = raw[i].code;
+            o->caller = raw[i + 1].addr;
+            o->caller_code = raw[i + 1].code;
+            o->caller_ip = raw[i + 1].ip;
+            o->caller_end = end_of_caller(s, b, look, i);
         }
+    }
+}
+
+void au__outside_order(au_engine *e, au_thread_rec *rec, int look)
+{
+    const au_scratch *s = &e->scratch;
+    const au_raw_frame *raw = s->raw[look];
+    size_t count = s->raw_count[look];
+    for (size_t i = 0; i < count; i++) {
+        met_at(rec, raw[i].outside, count - i);
+        met_at(rec, raw[i].shim, count - i);
     }
     for (size_t i = 1; i < rec->outside_count; i++) { /* nearly sorted nearly always */
         au_outside moving = rec->outside[i];

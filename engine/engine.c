@@ -377,7 +377,7 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
 
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t next_random(au_engine *e)
+uint64_t au__random(au_engine *e)
 {
     /* xorshift64*: G. Marsaglia, "Xorshift RNGs", J. Stat. Soft. 8 (2003); multiplier by S. Vigna */
     e->random ^= e->random >> 12;
@@ -393,7 +393,7 @@ static uint64_t next_random(au_engine *e)
 static uint64_t next_gap(au_engine *e)
 {
     uint64_t interval = e->options.interval_us * 1000;
-    return interval / 2 + next_random(e) % (interval + 1);
+    return interval / 2 + au__random(e) % (interval + 1);
 }
 
 typedef enum passed { PASS_OK, PASS_FAILED, PASS_GONE, PASS_SINK, PASS_MEMORY } passed;

@@ -224,9 +224,11 @@ typedef struct au_raw_frame {
     uint64_t ip;
     int32_t tlbc;
     uint8_t owner;
-    uint8_t skip;    /* shims: part of the chain, not of the stack */
-    uint8_t alone;   /* told by one copy */
-    int32_t outside; /* index in the list of frames outside the chunks; -1: in a chunk */
+    uint8_t alone;    /* told by one copy */
+    uint8_t entered;  /* called from C: a shim lies between it and its caller (3.12+) */
+    uint8_t inferred; /* a generator that does not run in this copy: its caller is the one it had when it did */
+    int32_t outside;  /* index in the list of frames outside the chunks; -1: in a chunk */
+    int32_t shim;     /* the same of the shim below it; -1: none, or in a chunk */
 } au_raw_frame;
 
 typedef struct au_chunk {
@@ -242,6 +244,12 @@ typedef struct au_outside {
     uint32_t idle;  /* samples since it was last in a stack */
     uint32_t depth; /* from the root, when it was in one: the list is kept innermost first */
     uint32_t part;  /* in the spans of the frames; UINT32_MAX: not yet */
+    /* of a generator: how it is called, by looks that agreed */
+    uint32_t votes; /* how sure that is: a look that says so is one more, another one less */
+    au_addr code;
+    au_addr caller; /* frame, shims left out; 0: not known */
+    au_addr caller_code, caller_end;
+    uint64_t caller_ip;
 } au_outside;
 
 typedef struct au_check {
@@ -359,11 +367,13 @@ typedef struct au_scratch {
     size_t piece_count, piece_cap;
     au_raw_frame *raw[2];
     size_t raw_count[2], raw_cap[2];
+    size_t inferred[2]; /* how many of them are */
     au_chunk *chunks;
     size_t chunk_cap;
     au_raw_frame *pending; /* the stack that new code objects were first seen in, up to the innermost of them */
     size_t pending_count, pending_cap;
     size_t newest;    /* raw frames from the root to the innermost one whose code object was entered just now */
+    unsigned tries;   /* looks of this sample that moved */
     size_t dead;      /* raw frames outside of the one whose code object is none any more */
     au_frame *frames; /* the stack in the making, outermost first */
     size_t frame_count, frame_cap;
@@ -427,6 +437,8 @@ struct au_engine {
     au_location torn_location, truncated_location;
     au_buf text;
 };
+
+uint64_t au__random(au_engine *e);
 
 /** Grows `*array` of elements of `size` bytes to at least `need`; counts in stats. 0, or -1 without memory. */
 int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats);

@@ -16,6 +16,7 @@ enum {
     TRIES = 48,         /* looks that moved */
     PART_TRIES = 8,     /* ... more, for as much of it as two looks agree on */
     ALONE_MAX = 4,      /* 3.10: innermost frames that one look alone may tell */
+    PUSHED_TRIES = 8,   /* looks with a caller that has not begun */
     STEADY_TRIES = 8,   /* looks that were interrupted */
     NO_ROOT_TRIES = 16, /* without ever seeing a root */
     EXTENSIONS = 96,    /* batches that asked for too little */
@@ -26,7 +27,7 @@ enum {
 
 static int same_frame(const au_raw_frame *a, const au_raw_frame *b)
 {
-    return a->addr == b->addr && a->code == b->code && a->skip == b->skip;
+    return a->addr == b->addr && a->code == b->code;
 }
 
 /* Whole agreement: all but the instruction of the innermost Python frame, which may go on in it. */
@@ -41,9 +42,6 @@ static int looks_agree(const au_scratch *s)
         const au_raw_frame *b = &s->raw[1][i];
         if (!same_frame(a, b)) {
             return 0;
-        }
-        if (a->skip) {
-            continue;
         }
         if (!innermost && (a->ip != b->ip || a->tlbc != b->tlbc)) {
             return 0;
@@ -60,7 +58,7 @@ static size_t common_part(const au_scratch *s)
     while (n < s->raw_count[0] && n < s->raw_count[1]) {
         const au_raw_frame *a = &s->raw[0][s->raw_count[0] - 1 - n];
         const au_raw_frame *b = &s->raw[1][s->raw_count[1] - 1 - n];
-        if (!same_frame(a, b) || (!a->skip && a->ip != b->ip)) {
+        if (!same_frame(a, b) || a->ip != b->ip) {
             break;
         }
         n++;
@@ -190,18 +188,11 @@ static made make_frames(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     const au_raw_frame *raw = count ? s->raw[look] + (s->raw_count[look] - count) : NULL;
     made result = MADE_OK;
     size_t shown = 0;
-    size_t last = 0; /* index of the innermost one that is no shim */
-    while (last < count && raw[last].skip) {
-        last++;
-    }
     s->frame_count = 0;
     if (au__grow(&s->frames, &s->frame_cap, count, sizeof *s->frames, &e->stats)) {
         return MADE_MEMORY;
     }
     for (size_t i = count; i-- > 0;) {
-        if (raw[i].skip) {
-            continue;
-        }
         au_code *code = NULL;
         made m = proven_code(e, interp, rec, &raw[i], guess_for(rec, shown), &code);
         s->newest = m == MADE_AGAIN ? count - i : s->newest;
@@ -220,7 +211,7 @@ static made make_frames(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
         if (code->shim) {
             continue;
         }
-        int innermost = whole && i == last;
+        int innermost = whole && i == 0;
         if (shown < rec->stack.count && rec->stack.frames[shown].code == code &&
             rec->stack.frames[shown].ip == raw[i].ip && (!code->tlbc_start || !raw[i].tlbc)) {
             s->frames[s->frame_count++] = rec->stack.frames[shown++];
@@ -231,7 +222,7 @@ static made make_frames(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
             return MADE_MOVED;
         }
         if (e->remote.layout.minor > 10 && !innermost && raw[i].owner == 0 && unit < code->firsttraceable) {
-            if (raw[i].alone) {
+            if (raw[i].alone || s->tries < PUSHED_TRIES) {
                 return MADE_MOVED; /* the copy has a callee that is not its own */
             }
             continue; /* not begun, so it has called nobody: CPython does not show it either (_PyFrame_IsIncomplete) */
@@ -321,9 +312,9 @@ static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same
 }
 
 /* What was not used for a while is not asked for any more. */
-static void forget(au_engine *e, au_thread_rec *rec)
+static void forget(au_engine *e, au_thread_rec *rec, int look)
 {
-    au__outside_order(e, rec);
+    au__outside_order(e, rec, look);
     if (rec->cframes_len) {
         au__cframe_forget(e, rec);
     }
@@ -387,6 +378,7 @@ typedef struct best {
     int have;        /* scratch.frames holds an agreed part */
     int truncated;   /* ... of which neither look reaches a root */
     unsigned rooted; /* tries in which a look did reach one: then the others were moments, not a cut stack */
+    int look;        /* the accepted one */
     int moving;      /* the innermost frame was another one in some try */
     au_addr top;
 } best;
@@ -401,8 +393,8 @@ static step predictions(au_engine *e, au_thread_rec *rec, const au_batch *b, bes
             return STEP_MOVED;
         }
         int known = rec->cframes_len && cframe - rec->cframes < rec->cframes_len;
+        found->moving |= rec->cframes_len != 0;
         au__cframe_note(e, rec, cframe);
-        found->moving = 1;
         return known ? STEP_MOVED : STEP_EXTEND;
     }
     if (l->tstate_datastack_chunk == AU_ABSENT || !b->chunk) {
@@ -478,6 +470,7 @@ static step name_it(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, con
     }
     switch (make_proven(e, interp, rec, b, look, count, 1)) {
     case MADE_OK:
+        found->look = look;
         return STEP_ACCEPT;
     case MADE_AGAIN:
         return wait_for_proof(e, look) ? STEP_MEMORY : STEP_EXTEND;
@@ -490,21 +483,72 @@ static step name_it(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, con
     }
 }
 
-/* Has a doubt not been seen often enough for a fact? */
-static int in_doubt(au_engine *e, au_thread_rec *rec, int look)
+/* Has a doubt not been seen often enough for a fact? What is a fact tells who calls a generator. */
+static int in_doubt(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int facts)
 {
     enum { OFTEN = 2, VERY_OFTEN = 8 };
-    int strong;
-    uint64_t doubt = au__chain_doubt(e, rec, look, &strong);
+    au_doubt of;
+    uint64_t doubt = au__chain_doubt(e, rec, b, look, &of);
     rec->doubted = doubt == rec->doubt ? rec->doubted + 1 : 1;
     rec->doubt = doubt;
-    return doubt && rec->doubted < (strong ? VERY_OFTEN : OFTEN);
+    int in_doubt = doubt && rec->doubted < (of.strong ? VERY_OFTEN : OFTEN);
+    if (facts && (!in_doubt || !of.unheld)) {
+        au__chain_callers(e, rec, b, look);
+    }
+    return in_doubt;
+}
+
+/* Both looks lead to a root. */
+static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b, int last_try, best *found)
+{
+    const au_scratch *s = &e->scratch;
+    int inferred = s->inferred[0] || s->inferred[1];
+    int agree = looks_agree(s);
+    size_t common = agree ? s->raw_count[0] : common_part(s);
+    int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
+    if (agree && !inferred) {
+        au__chain_learn(e, rec, look);
+    }
+    /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are not
+       favoured, the moment is always that of the second copy: has the innermost frame called by then? */
+    int resolved =
+        b->even && !inferred && (!agree || e->remote.layout.minor >= 14) && au__chain_resolve(e, rec, common);
+    if (!agree && !resolved) {
+        for (look = 1; look >= 0; look--) {
+            if (b->even && au__chain_alone(e, rec, b, look, common)) {
+                return name_it(e, interp, rec, b, look, s->raw_count[look], found);
+            }
+        }
+        return last_try ? keep_part(e, interp, rec, b, common, 0, found) : STEP_MOVED;
+    }
+    if (s->inferred[1] && !s->inferred[0]) {
+        look = 0; /* it has the generator at work */
+    }
+    if (in_doubt(e, rec, b, look, agree && !inferred)) {
+        return last_try ? keep_part(e, interp, rec, b, 0, 0, found) : STEP_MOVED;
+    }
+    return name_it(e, interp, rec, b, look, s->raw_count[look], found);
+}
+
+/*
+ * Waits up to about a microsecond, for a time drawn at random: looks one after the other take equally long, and a
+ * tracee whose loop takes as long would be seen at one place of it again and again.
+ */
+static void out_of_step(au_engine *e)
+{
+    for (uint64_t n = au__random(e) >> 56; n; n--) {
+        au__random(e);
+    }
 }
 
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
     int memory = 0;
+    e->scratch.tries = tries;
+    if (tries || !e->options.interval_us) {
+        out_of_step(e);
+    }
     if (au__batch_read(e, interp, rec, tries == 0, b)) {
         return STEP_MEMORY;
     }
@@ -529,7 +573,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
             return STEP_MEMORY;
         }
         if (chased == AU_CHAIN_ROOT) {
-            au__outside_order(e, rec);
+            au__outside_order(e, rec, 0);
         }
         int more = rec->outside_count > outside || (rec->chunk_count && rec->chunks[0].len > len);
         /* 3.10: the moment is that of this look: a frame that is new to us must still be there in the next batch */
@@ -563,36 +607,19 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
         e->scratch.raw_count[1] - common_part(&e->scratch) <= ALONE_MAX) {
         /* The frames of a call stay in memory with their code and their caller until they are used again, so the later
            look, from the innermost frame outwards, is as good as a stack that stands. */
+        if (!e->scratch.inferred[1]) {
+            au__chain_callers(e, rec, b, 1);
+        }
         return name_it(e, interp, rec, b, 1, e->scratch.raw_count[1], found);
     }
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {
-        int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
-        int agree = looks_agree(&e->scratch);
-        if (agree) {
-            au__chain_learn(e, rec, look);
+        return judge_looks(e, interp, rec, b, last_try, found);
+    }
+    if ((first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT) && b->even) {
+        int look = second == AU_CHAIN_ROOT;
+        if (au__chain_alone(e, rec, b, look, e->scratch.raw_count[look] > 0)) {
+            return name_it(e, interp, rec, b, look, e->scratch.raw_count[look], found);
         }
-        if (agree && e->remote.layout.minor >= 14) {
-            /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are
-               not favoured, the moment is always that of the second copy: has the innermost frame called by then? */
-            if (b->even && au__chain_resolve(e, rec, count)) {
-                look = 1;
-                count = e->scratch.raw_count[1];
-            }
-        } else if (!agree) {
-            size_t common = common_part(&e->scratch);
-            if (b->even && au__chain_resolve(e, rec, common)) {
-                look = 1;
-                count = e->scratch.raw_count[1];
-            } else if (last_try) {
-                return keep_part(e, interp, rec, b, common, 0, found);
-            } else {
-                return STEP_MOVED;
-            }
-        }
-        if (in_doubt(e, rec, look)) {
-            return last_try ? keep_part(e, interp, rec, b, 0, 0, found) : STEP_MOVED;
-        }
-        return name_it(e, interp, rec, b, look, count, found);
     }
     if (last_try && first == AU_CHAIN_BROKEN && second == AU_CHAIN_BROKEN && count && looks_agree(&e->scratch)) {
         return keep_part(e, interp, rec, b, count, 1, found);
@@ -611,7 +638,7 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
     while ((tries < TRIES || (!found.have && tries < TRIES + PART_TRIES)) && extensions < EXTENSIONS) {
         switch (attempt(e, interp, rec, tries, &b, &found)) {
         case STEP_ACCEPT:
-            forget(e, rec);
+            forget(e, rec, found.look);
             return take_over(e, rec, 0, same) ? AU_WALK_MEMORY : AU_WALK_OK;
         case STEP_TORN:
             tries = TRIES;
@@ -637,7 +664,7 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
         found.truncated = 0;
         e->scratch.frame_count = 0;
     }
-    forget(e, rec);
+    forget(e, rec, 0);
     if (take_over(e, rec, found.truncated ? AU_SAMPLE_TRUNCATED : AU_SAMPLE_TORN, same)) {
         return AU_WALK_MEMORY;
     }

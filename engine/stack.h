@@ -11,7 +11,7 @@
 
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
-    uint32_t tstate, cframe, tstate_again, epoch;
+    uint32_t tstate, cframe, epoch;
     int proven;            /* it has what proves the code objects */
     uint64_t epoch_before; /* code generation that was read before the batch; 0: none */
     const uint8_t *ts;     /* copy of the thread state; NULL if not readable */
@@ -48,7 +48,7 @@ static inline uint32_t au__frame_lead(const au_layout *l)
 typedef enum au_chain_end {
     AU_CHAIN_ROOT,    /* followed to its root */
     AU_CHAIN_MISSING, /* needs memory that was not asked for */
-    AU_CHAIN_CUT,     /* a generator that nobody resumes any more */
+    AU_CHAIN_CUT,     /* a frame that has been left, a generator that nobody resumes any more */
     AU_CHAIN_BROKEN   /* cannot be: cycle, no pointer, dead frame */
 } au_chain_end;
 
@@ -65,6 +65,12 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
  */
 int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common);
 
+/**
+ * The same for stacks with generators in what differs: is a look sound by itself? 0: that is not proven. A generator
+ * must be among the values of the frame that resumes it.
+ */
+int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t common);
+
 /** Learns the calls of a look that agreed with the other one. */
 void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look);
 
@@ -78,16 +84,25 @@ typedef enum au_link {
 au_link au__links_find(au_links *links, au_addr caller, au_addr callee);
 void au__links_enter(au_links *links, au_addr caller, au_addr callee, int held);
 
+typedef struct au_doubt {
+    int unheld; /* a generator is not among the values of its caller */
+    int strong; /* ... but at other times, that instruction had its generator; or it used to have another caller */
+} au_doubt;
+
 /**
  * A generator that runs is called from a frame that holds the generator, unless C code stands between (asyncio's tasks,
  * `map`). 0: all generators of the look are so called; else a number that stands for those that are not. The two looks
- * cannot tell a caller that was replaced and came back, since its frame has the same place in the chunk. *strong: there
- * is one among them that is called from an instruction that held its generator at other times.
+ * cannot tell a caller that was replaced and came back, since its frame has the same place in the chunk.
  */
-uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, int look, int *strong);
+uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, au_doubt *of);
 
-/** Brings rec->outside into the order of the last walk of look 0, innermost first, so that a batch can nest. */
-void au__outside_order(au_engine *e, au_thread_rec *rec);
+enum { AU_SURE = 3 }; /* votes */
+
+/** Notes who called the generators of a look that agreed with the other one. */
+void au__chain_callers(const au_engine *e, au_thread_rec *rec, const au_batch *b, int look);
+
+/** Brings rec->outside into the order of a look's walk, innermost first, so that a batch can nest. */
+void au__outside_order(au_engine *e, au_thread_rec *rec, int look);
 
 /** Reads the list of stack chunks from `chunk` on into rec->chunks, reusing what is known. -1: no memory. */
 int au__chunks_find(au_engine *e, au_thread_rec *rec, au_addr chunk, au_addr top);

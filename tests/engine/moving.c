@@ -289,14 +289,15 @@ START_TEST(calls)
     ck_assert_uint_eq(m.whole + m.torn, 400);
     /* a frame that is left and entered again in between looks as before: seldom, and only when all moves that fast */
     ck_assert_uint_le(m.impossible, m.rate >= 300);
-    ck_assert_uint_le(m.mixed, 5);
+    /* a generator that hands out values faster than it can be read is shown where it, and its caller, were last seen */
+    ck_assert_uint_le(m.mixed, !m.generators ? 5 : m.rate >= 300 ? 16 : 10);
     ck_assert_uint_eq(m.truncated, 0);
     /* it is not the same moment that is seen again and again */
     ck_assert_uint_gt(m.distinct, m.rate > 20 ? 60 : 35);
     if (m.rate <= 100 && m.ceiling < 100) {
         /* 1 %; and what is seen for the first time, if its frame has gone when it is looked for: before 3.12 nothing
            tells when a function was made, and 3.10 has its frames at other addresses, too */
-        size_t torn = m.w->minor == 10 ? 40 : m.w->minor == 11 ? 4 + CODES : 4;
+        size_t torn = m.w->minor == 10 ? 48 : m.w->minor == 11 ? 4 + CODES : 4;
         if (m.remake) { /* all is new again and again */
             torn = m.w->minor == 10 ? 300 : m.w->minor == 11 ? 150 : 60;
         }

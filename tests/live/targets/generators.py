@@ -12,12 +12,12 @@ import time
 
 import truth
 
-opt = truth.options(kind="gen", seconds=2.0, depth=50)
+opt = truth.options(kind="gen", seconds=2.0, depth=50, turns=20)
 
 
 def red_leaf():
     while True:
-        for _ in range(20):
+        for _ in range(opt.turns):
             pass
         yield 1
 
@@ -32,7 +32,7 @@ def red_outer():
 
 def blue_leaf():
     while True:
-        for _ in range(20):
+        for _ in range(opt.turns):
             pass
         yield 2
 
@@ -61,7 +61,7 @@ class Pause:
 
 
 async def red_work():
-    for _ in range(20):
+    for _ in range(opt.turns):
         pass
     await Pause()
 
@@ -72,7 +72,7 @@ async def red_task():
 
 
 async def blue_work():
-    for _ in range(20):
+    for _ in range(opt.turns):
         pass
     await Pause()
 
@@ -94,7 +94,7 @@ def chain(n):
     if n > 1:
         yield from chain(n - 1)
     while True:
-        for _ in range(20):
+        for _ in range(opt.turns):
             pass
         yield n
 
