@@ -73,6 +73,18 @@ static const uint8_t *copy_of(au_engine *e, au_thread_rec *rec, size_t outside_c
     return NULL;
 }
 
+/* The chunk that has addr, from `chunk` on; chunk_count: none. */
+static size_t chunk_of(const au_thread_rec *rec, size_t chunk, au_addr addr)
+{
+    for (size_t n = 0; n < rec->chunk_count; n++) {
+        size_t i = chunk + n < rec->chunk_count ? chunk + n : chunk + n - rec->chunk_count;
+        if (covers(&rec->chunks[i], addr)) {
+            return i;
+        }
+    }
+    return rec->chunk_count;
+}
+
 typedef enum verdict { FRAME_GOOD, FRAME_SKIP, FRAME_DROP, FRAME_CUT, FRAME_LEFT, FRAME_BAD } verdict;
 
 /*
@@ -109,7 +121,8 @@ static verdict judge(const au_layout *l, const uint8_t *f, au_addr addr, int inn
          * hands out a value (Objects/genobject.c, gen_send_ex).
          */
         int runs = state == 0 || state == 2;
-        if (!*previous && au__u64(f + l->frame_ip - 8) != 0) { /* f_gen */
+        out->owner = au__u64(f + l->frame_ip - 8) != 0; /* f_gen: OWNER_GENERATOR */
+        if (!*previous && out->owner) {
             return FRAME_CUT;
         }
         return !au__plausible(executable) ? FRAME_BAD : runs || (innermost && *previous) ? FRAME_GOOD : FRAME_LEFT;
@@ -198,124 +211,155 @@ static au_addr end_of_caller(const au_scratch *s, const au_batch *b, int look, s
     return b->chunk_top;
 }
 
-/*
- * A generator that the thread state says is executing, and that has handed out a value by the time of this copy or was
- * resumed after it: from whom it was called last, if that can be its caller now.
- */
-static const au_outside *last_call(const au_engine *e, const au_thread_rec *rec, const au_batch *b, int look,
-                                   const au_raw_frame *frame)
+typedef struct walk {
+    au_engine *e;
+    au_thread_rec *rec;
+    const au_batch *b;
+    int look, chase;
+    au_addr base_frame;
+    size_t chunk, outside; /* where the last hits were */
+    size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
+    int innermost, last_skipped;
+    au_addr entry;          /* what the first frame of the first chunk was called through */
+    const au_outside *call; /* by which the frame to come is said to have resumed the one before; NULL: no inference */
+    uint8_t single[512];
+} walk;
+
+/* Where the frame at addr is: its copy, or read now and noted. *end says why it is not. */
+static const uint8_t *fetch(walk *w, au_addr addr, int32_t *at, au_chain_end *end)
 {
-    const au_outside *o = frame->outside < 0 ? NULL : &rec->outside[frame->outside];
-    return o && o->votes >= AU_SURE && o->code == frame->code &&
-                   o->caller_end == end_of_caller(&e->scratch, b, look, e->scratch.raw_count[look])
-               ? o
-               : NULL;
+    const au_layout *l = &w->e->remote.layout;
+    const uint8_t *f = copy_of(w->e, w->rec, w->known, addr, w->look, &w->chunk, &w->outside, at);
+    if (f || !w->chase) {
+        *end = AU_CHAIN_MISSING;
+        return f;
+    }
+    uint32_t lead = au__frame_lead(l);
+    uint32_t len = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
+    *end = AU_CHAIN_BROKEN;
+    if (len > sizeof w->single || au__read(&w->e->remote, addr - lead, w->single, len) != AU_OK) {
+        return NULL;
+    }
+    size_t had = w->rec->outside_count;
+    if (note_outside(w->e, w->rec, addr)) {
+        *end = AU_CHAIN_MEMORY;
+        return NULL;
+    }
+    *at = w->rec->outside_count > had ? (int32_t)had : -1;
+    return w->single + lead;
 }
 
-au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory)
+/* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
+static au_chain_end visit(walk *w, au_addr *addr)
+{
+    const au_layout *l = &w->e->remote.layout;
+    au_scratch *s = &w->e->scratch;
+    int32_t at = -1;
+    au_chain_end end = AU_CHAIN_BROKEN;
+    const uint8_t *f = au__plausible(*addr) ? fetch(w, *addr, &at, &end) : NULL;
+    if (!f) {
+        return end;
+    }
+    au_raw_frame frame;
+    au_addr previous;
+    verdict v = judge(l, f, *addr, w->innermost, &frame, &previous);
+    frame.outside = at;
+    if (v == FRAME_BAD || v == FRAME_LEFT) {
+        return v == FRAME_BAD ? AU_CHAIN_BROKEN : AU_CHAIN_CUT;
+    }
+    if (w->call) {
+        if (v != FRAME_GOOD || frame.code != w->call->caller_code) {
+            return AU_CHAIN_BROKEN;
+        }
+        frame.ip = w->call->caller_ip; /* it goes on by itself meanwhile */
+        w->call = NULL;
+    }
+    if (v == FRAME_SKIP) {
+        if (s->raw_count[w->look]) {
+            s->raw[w->look][s->raw_count[w->look] - 1].entered = 1;
+            s->raw[w->look][s->raw_count[w->look] - 1].shim = at;
+        }
+    } else if (v != FRAME_DROP) {
+        if (push(w->e, w->look, &frame)) {
+            return AU_CHAIN_MEMORY;
+        }
+        w->innermost = 0;
+    }
+    w->last_skipped = v == FRAME_SKIP;
+    if (v == FRAME_CUT) {
+        return AU_CHAIN_CUT;
+    }
+    if (!previous || previous == w->base_frame) {
+        w->rec->root_entry = w->last_skipped && w->entry == *addr ? *addr : w->rec->root_entry;
+        /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
+        return previous || l->minor < 12 || w->last_skipped ? AU_CHAIN_ROOT
+               : frame.owner == OWNER_GENERATOR             ? AU_CHAIN_CUT
+                                                            : AU_CHAIN_BROKEN;
+    }
+    int first = !w->last_skipped && is_first(w->rec, &frame, f);
+    if (first && previous == w->rec->root_entry) {
+        return AU_CHAIN_ROOT;
+    }
+    w->entry = first ? previous : 0;
+    *addr = previous;
+    return AU_CHAIN_ON;
+}
+
+/*
+ * A generator that the thread state says is executing has handed out a value by the time of this copy, or was resumed
+ * after it; so it has no caller in the copy, or was entered through a shim that is no more. Then it was called from
+ * whom it always is, if that can be its caller now.
+ */
+static const au_outside *infer(walk *w)
+{
+    au_scratch *s = &w->e->scratch;
+    size_t count = s->raw_count[w->look];
+    au_raw_frame *last = count ? &s->raw[w->look][count - 1] : NULL;
+    if (!last || w->chase || w->call || last->outside < 0 || last->owner != OWNER_GENERATOR || last->inferred) {
+        return NULL;
+    }
+    const au_outside *o = &w->rec->outside[last->outside];
+    if (o->votes < AU_SURE || o->code != last->code || o->caller_end != end_of_caller(s, w->b, w->look, count - 1)) {
+        return NULL;
+    }
+    last->inferred = 1;
+    last->entered = 0;
+    last->shim = -1;
+    s->inferred[w->look]++;
+    return o;
+}
+
+au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase)
 {
     const au_layout *l = &e->remote.layout;
-    au_scratch *s = &e->scratch;
-    au_addr base_frame = l->tstate_base_frame != AU_ABSENT ? rec->addr + l->tstate_base_frame : 0;
-    au_addr addr = b->top;
-    size_t chunk = 0;
-    size_t outside = 0;
-    size_t known = rec->outside_count;
+    walk w = {.e = e, .rec = rec, .b = b, .look = look, .chase = chase, .known = rec->outside_count, .innermost = 1};
     size_t bound = rec->outside_count + 8;
-    uint8_t single[512];
-    int innermost = 1;
-    int last_skipped = 0;
-    au_addr entry = 0;   /* what the first frame of the first chunk was called through */
+    au_addr addr = b->top;
     au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
     size_t steps = 0;
     size_t power = 1;
-    const au_outside *call = NULL; /* by which the frame at addr is said to have resumed the one before */
-    s->raw_count[look] = 0;
-    s->inferred[look] = 0;
+    w.base_frame = l->tstate_base_frame != AU_ABSENT ? rec->addr + l->tstate_base_frame : 0;
+    e->scratch.raw_count[look] = 0;
+    e->scratch.inferred[look] = 0;
     for (size_t i = 0; i < rec->chunk_count; i++) {
         bound += rec->chunks[i].len / l->frame_localsplus + 1;
     }
-    if (chase) {
-        bound = FRAMES_MAX;
-    }
-    if (!addr || addr == base_frame) {
+    bound = chase ? FRAMES_MAX : bound;
+    if (!addr || addr == w.base_frame) {
         return AU_CHAIN_ROOT;
     }
     for (size_t n = 0; n < bound; n++) {
-        if (!au__plausible(addr)) {
-            return AU_CHAIN_BROKEN;
+        au_chain_end end = visit(&w, &addr);
+        if (end == AU_CHAIN_ROOT || end == AU_CHAIN_MEMORY) {
+            return end;
         }
-        /* those noted in this very walk have no copy yet */
-        int32_t at = -1;
-        const uint8_t *f = copy_of(e, rec, known, addr, look, &chunk, &outside, &at);
-        if (!f) {
-            if (!chase) {
-                return AU_CHAIN_MISSING;
+        if (end != AU_CHAIN_ON) {
+            w.call = infer(&w);
+            if (!w.call) {
+                return end;
             }
-            uint32_t lead = au__frame_lead(l);
-            uint32_t len = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
-            if (len > sizeof single || au__read(&e->remote, addr - lead, single, len) != AU_OK) {
-                return AU_CHAIN_BROKEN;
-            }
-            size_t had = rec->outside_count;
-            if (note_outside(e, rec, addr)) {
-                *memory = 1;
-                return AU_CHAIN_BROKEN;
-            }
-            at = rec->outside_count > had ? (int32_t)had : -1;
-            f = single + lead;
+            addr = w.call->caller;
         }
-        au_raw_frame frame;
-        au_addr previous;
-        verdict v = judge(l, f, addr, innermost, &frame, &previous);
-        frame.outside = at;
-        if (call && v != FRAME_BAD) { /* it goes on by itself meanwhile */
-            v = frame.code == call->caller_code ? v : FRAME_BAD;
-            frame.ip = call->caller_ip;
-            call = NULL;
-        }
-        if (v == FRAME_GOOD && !previous && l->minor > 11 && frame.owner == OWNER_GENERATOR) {
-            v = FRAME_CUT; /* from 3.12 on each entry from C has a shim below it */
-        }
-        if (v == FRAME_CUT && !chase) {
-            call = last_call(e, rec, b, look, &frame);
-            previous = call ? call->caller : 0;
-            frame.inferred = call != NULL;
-            s->inferred[look] += frame.inferred;
-        }
-        if (v == FRAME_BAD) {
-            return AU_CHAIN_BROKEN;
-        }
-        if (v == FRAME_LEFT || (v == FRAME_CUT && !previous)) {
-            return AU_CHAIN_CUT;
-        }
-        if (v == FRAME_SKIP) {
-            if (s->raw_count[look]) {
-                s->raw[look][s->raw_count[look] - 1].entered = 1;
-                s->raw[look][s->raw_count[look] - 1].shim = at;
-            }
-        } else if (v != FRAME_DROP) {
-            if (push(e, look, &frame)) {
-                *memory = 1;
-                return AU_CHAIN_BROKEN;
-            }
-            innermost = 0;
-        }
-        last_skipped = v == FRAME_SKIP;
-        if (!previous) {
-            /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
-            rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
-            return l->minor < 12 || last_skipped ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
-        }
-        if (previous == base_frame) {
-            rec->root_entry = last_skipped && entry == addr ? addr : rec->root_entry;
-            return AU_CHAIN_ROOT;
-        }
-        if (previous == rec->root_entry && !last_skipped && is_first(rec, &frame, f)) {
-            return AU_CHAIN_ROOT;
-        }
-        entry = !last_skipped && is_first(rec, &frame, f) ? previous : 0;
-        addr = previous;
         if (addr == seen) {
             return AU_CHAIN_BROKEN;
         }
@@ -493,11 +537,8 @@ static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b
     if (caller->outside >= 0 || (callee->outside < 0 && callee->entered)) {
         return link != AU_LINK_UNKNOWN;
     }
-    while (*chunk < rec->chunk_count && !covers(&rec->chunks[*chunk], caller->addr)) {
-        ++*chunk;
-    }
+    *chunk = chunk_of(rec, *chunk, caller->addr);
     if (*chunk == rec->chunk_count) {
-        *chunk = 0;
         return 0;
     }
     const au_chunk *c = &rec->chunks[*chunk];
@@ -543,9 +584,7 @@ void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
             continue;
         }
         int held = 0;
-        while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], callee->addr)) {
-            chunk++;
-        }
+        chunk = chunk_of(rec, chunk, callee->addr);
         if (chunk < rec->chunk_count && caller->outside < 0 && !callee->entered) {
             const uint8_t *f =
                 covers(&rec->chunks[chunk], caller->addr) ? in_chunk(e, &rec->chunks[chunk], caller->addr, look) : NULL;
@@ -575,11 +614,8 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch 
         if (caller == s->raw_count[look] || raw[caller].outside >= 0) {
             continue; /* a generator's own frame stays what it is */
         }
-        while (chunk < rec->chunk_count && !covers(&rec->chunks[chunk], raw[caller].addr)) {
-            chunk++;
-        }
+        chunk = chunk_of(rec, chunk, raw[caller].addr);
         if (chunk == rec->chunk_count) {
-            chunk = 0;
             continue;
         }
         const au_outside *o = &rec->outside[raw[i].outside];
@@ -605,24 +641,45 @@ static void met_at(au_thread_rec *rec, int32_t outside, size_t depth)
     }
 }
 
-void au__chain_callers(const au_engine *e, au_thread_rec *rec, const au_batch *b, int look)
+/* One more look says so, or one less: a majority of looks decides. 0: another may take its place. */
+static int vote(uint32_t *votes, int same)
+{
+    if (!same && *votes) {
+        --*votes;
+        return 1;
+    }
+    *votes += *votes < 2 * AU_SURE;
+    return same;
+}
+
+void au__chain_callers(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int sure)
 {
     const au_scratch *s = &e->scratch;
     const au_raw_frame *raw = s->raw[look];
+    size_t chunk = 0;
     for (size_t i = 0; i + 1 < s->raw_count[look]; i++) {
-        if (raw[i].outside >= 0 && (size_t)raw[i].outside < rec->outside_count) {
-            au_outside *o = &rec->outside[raw[i].outside];
-            int same = o->code == raw[i].code && o->caller_code == raw[i + 1].code;
-            if (!same && o->votes) {
-                o->votes--;
+        if (raw[i].outside < 0 || raw[i].owner != OWNER_GENERATOR || raw[i].inferred) {
+            continue;
+        }
+        if (!sure && raw[i + 1].outside < 0) {
+            chunk = chunk_of(rec, chunk, raw[i + 1].addr);
+            if (chunk == rec->chunk_count || !holds_generator(e, b, &rec->chunks[chunk], look, i, 1u << look)) {
                 continue;
             }
-            o->votes += o->votes < 2 * AU_SURE;
+        }
+        au_outside *o = &rec->outside[raw[i].outside];
+        if (!vote(&o->votes, o->code == raw[i].code && o->caller_code == raw[i + 1].code)) {
             o->code = raw[i].code;
-            o->caller = raw[i + 1].addr;
             o->caller_code = raw[i + 1].code;
+            o->ip_votes = 0;
+        }
+        if (o->code != raw[i].code || o->caller_code != raw[i + 1].code) {
+            continue;
+        }
+        o->caller = raw[i + 1].addr;
+        o->caller_end = end_of_caller(s, b, look, i);
+        if (!vote(&o->ip_votes, o->caller_ip == raw[i + 1].ip)) {
             o->caller_ip = raw[i + 1].ip;
-            o->caller_end = end_of_caller(s, b, look, i);
         }
     }
 }

@@ -244,8 +244,8 @@ typedef struct au_outside {
     uint32_t idle;  /* samples since it was last in a stack */
     uint32_t depth; /* from the root, when it was in one: the list is kept innermost first */
     uint32_t part;  /* in the spans of the frames; UINT32_MAX: not yet */
-    /* of a generator: how it is called, by looks that agreed */
-    uint32_t votes; /* how sure that is: a look that says so is one more, another one less */
+    /* of a generator: how it is called */
+    uint32_t votes, ip_votes; /* how sure that is: a look that says so is one more, another one less */
     au_addr code;
     au_addr caller; /* frame, shims left out; 0: not known */
     au_addr caller_code, caller_end;

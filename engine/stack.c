@@ -492,16 +492,37 @@ static int in_doubt(au_engine *e, au_thread_rec *rec, const au_batch *b, int loo
     rec->doubted = doubt == rec->doubt ? rec->doubted + 1 : 1;
     rec->doubt = doubt;
     int in_doubt = doubt && rec->doubted < (of.strong ? VERY_OFTEN : OFTEN);
-    if (facts && (!in_doubt || !of.unheld)) {
-        au__chain_callers(e, rec, b, look);
+    if (facts && !in_doubt && of.unheld) {
+        au__chain_callers(e, rec, b, look, 1);
     }
     return in_doubt;
+}
+
+/*
+ * The caller of a generator goes on as soon as that hands out a value, so its instruction may differ in two looks that
+ * enclose the moment. While the generator executes, it stands at its call.
+ */
+static void settle_callers(au_scratch *s, const au_thread_rec *rec)
+{
+    for (size_t i = 1; s->raw_count[0] == s->raw_count[1] && i < s->raw_count[0]; i++) {
+        au_raw_frame *a = &s->raw[0][i];
+        au_raw_frame *b = &s->raw[1][i];
+        if (s->raw[0][i - 1].owner == 0 || s->raw[0][i - 1].outside < 0 || a->ip == b->ip || !same_frame(a, b)) {
+            continue;
+        }
+        const au_outside *o = &rec->outside[s->raw[0][i - 1].outside];
+        if (o->votes >= AU_SURE && o->code == s->raw[0][i - 1].code && o->caller == a->addr &&
+            o->caller_code == a->code) {
+            a->ip = b->ip = o->caller_ip;
+        }
+    }
 }
 
 /* Both looks lead to a root. */
 static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b, int last_try, best *found)
 {
-    const au_scratch *s = &e->scratch;
+    au_scratch *s = &e->scratch;
+    settle_callers(s, rec);
     int inferred = s->inferred[0] || s->inferred[1];
     int agree = looks_agree(s);
     size_t common = agree ? s->raw_count[0] : common_part(s);
@@ -541,10 +562,16 @@ static void out_of_step(au_engine *e)
     }
 }
 
+/* A generator that is left and resumed while it is read leads anywhere; that is no cut stack. */
+static int ends_in_generator(const au_scratch *s, int look)
+{
+    const au_raw_frame *last = s->raw_count[look] ? &s->raw[look][s->raw_count[look] - 1] : NULL;
+    return last && last->owner != 0 && last->outside >= 0;
+}
+
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
-    int memory = 0;
     e->scratch.tries = tries;
     if (tries || !e->options.interval_us) {
         out_of_step(e);
@@ -564,12 +591,12 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     }
     found->moving |= found->top && found->top != b->top;
     found->top = b->top;
-    au_chain_end first = au__chain_walk(e, rec, b, 0, 0, &memory);
+    au_chain_end first = au__chain_walk(e, rec, b, 0, 0);
     if (first == AU_CHAIN_MISSING) {
         size_t outside = rec->outside_count;
         size_t len = rec->chunk_count ? rec->chunks[0].len : 0;
-        au_chain_end chased = au__chain_walk(e, rec, b, 0, 1, &memory);
-        if (memory) {
+        au_chain_end chased = au__chain_walk(e, rec, b, 0, 1);
+        if (chased == AU_CHAIN_MEMORY) {
             return STEP_MEMORY;
         }
         if (chased == AU_CHAIN_ROOT) {
@@ -591,25 +618,29 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
             return STEP_MOVED;
         }
         /* its next link leads nowhere: the part that can be read is all there is */
-        first = au__chain_walk(e, rec, b, 0, 0, &memory) == AU_CHAIN_ROOT ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
+        first = au__chain_walk(e, rec, b, 0, 0) == AU_CHAIN_ROOT ? AU_CHAIN_ROOT : AU_CHAIN_BROKEN;
     }
-    au_chain_end second = au__chain_walk(e, rec, b, 1, 0, &memory);
-    if (memory) {
+    au_chain_end second = au__chain_walk(e, rec, b, 1, 0);
+    if (first == AU_CHAIN_MEMORY || second == AU_CHAIN_MEMORY) {
         return STEP_MEMORY;
     }
     if (second == AU_CHAIN_MISSING && last_try) {
         second = AU_CHAIN_BROKEN;
     }
-    found->moving |= first == AU_CHAIN_CUT || second == AU_CHAIN_CUT;
+    for (int look = 0; look < 2; look++) {
+        if ((look ? second : first) == AU_CHAIN_ROOT) {
+            au__chain_callers(e, rec, b, look, 0);
+        }
+    }
+    found->moving |= first == AU_CHAIN_CUT || second == AU_CHAIN_CUT || ends_in_generator(&e->scratch, 0) ||
+                     ends_in_generator(&e->scratch, 1);
     size_t count = e->scratch.raw_count[0];
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
     if (second == AU_CHAIN_ROOT && b->even && e->remote.layout.minor == 10 &&
         e->scratch.raw_count[1] - common_part(&e->scratch) <= ALONE_MAX) {
         /* The frames of a call stay in memory with their code and their caller until they are used again, so the later
            look, from the innermost frame outwards, is as good as a stack that stands. */
-        if (!e->scratch.inferred[1]) {
-            au__chain_callers(e, rec, b, 1);
-        }
+        au__chain_callers(e, rec, b, 1, 1);
         return name_it(e, interp, rec, b, 1, e->scratch.raw_count[1], found);
     }
     if (first == AU_CHAIN_ROOT && second == AU_CHAIN_ROOT) {

@@ -49,14 +49,16 @@ typedef enum au_chain_end {
     AU_CHAIN_ROOT,    /* followed to its root */
     AU_CHAIN_MISSING, /* needs memory that was not asked for */
     AU_CHAIN_CUT,     /* a frame that has been left, a generator that nobody resumes any more */
-    AU_CHAIN_BROKEN   /* cannot be: cycle, no pointer, dead frame */
+    AU_CHAIN_BROKEN,  /* cannot be: cycle, no pointer, dead frame */
+    AU_CHAIN_MEMORY,  /* ours */
+    AU_CHAIN_ON       /* not at its end yet (chain.c) */
 } au_chain_end;
 
 /**
  * Walks the frames of one look into scratch.raw[look], innermost first. With `chase`, memory that is missing is read
  * frame by frame and noted in rec->outside, so that the next batch has it; such a walk is no evidence.
  */
-au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int *memory);
+au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase);
 
 /**
  * The looks agree on the `common` outermost frames only: what is above moves faster than two looks can be had. The
@@ -98,8 +100,8 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch 
 
 enum { AU_SURE = 3 }; /* votes */
 
-/** Notes who called the generators of a look that agreed with the other one. */
-void au__chain_callers(const au_engine *e, au_thread_rec *rec, const au_batch *b, int look);
+/** Counts who calls the generators of a look: of all in it if it is `sure`, else of those that their caller holds. */
+void au__chain_callers(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int sure);
 
 /** Brings rec->outside into the order of a look's walk, innermost first, so that a batch can nest. */
 void au__outside_order(au_engine *e, au_thread_rec *rec, int look);

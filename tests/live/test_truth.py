@@ -203,6 +203,40 @@ def test_deep_generators(box):
     generators(box, "deep", 0.3)
 
 
+def pipeline(box, item, interval, points):
+    """A generator is on the stack for as long as its consumer waits for it."""
+    seen = {"work": 0, "produce": 0, "consume": 0}
+    torn = 0
+
+    class Visit:
+        def __call__(self, sample):
+            nonlocal torn
+            scopes = [frame[1] for frame in sample.frames]
+            if "work" in scopes:
+                torn += not harness.is_whole(sample)
+                if scopes[-1] in seen:
+                    seen[scopes[-1]] += 1
+
+    wanted = {"quick": 5_000, "ci": 10_000, "nightly": 100_000}[box.config["tier"]]
+    box.collect("pipeline.py", wanted, Visit(), "-i", interval, item=item, seconds=wanted / 10_000 + 0.5)
+    share = 100 * seen["consume"] / max(1, seen["consume"] + seen["produce"])
+    text = "%d ns an item: consumer %.1f %% of 50; %d torn of %d" % (item, share, torn, sum(seen.values()) + torn)
+    box.note("%s", text)
+    need(abs(share - 50) <= points, "%s: %g points allowed", text, points)
+    need(torn <= 0.10 * (sum(seen.values()) + torn), "%s: more than 10 %% torn", text)
+
+
+@test("each", tier="ci", alone=True, timeout=60)
+def test_generator_pipeline(box):
+    pipeline(box, 20_000, "100us", 2.0)
+
+
+@test("each", tier="ci", alone=True, timeout=60)
+def test_fast_generator_pipeline(box):
+    # the first one of a call from C is told by its cframe, which is gone when the call is (3.11 enters generators so)
+    pipeline(box, 2_000, "100us", 15.0 if box.interp.minor == 11 else 10.0)
+
+
 CHURN = re.compile(r"fn_(\d{8})$")
 
 
