@@ -557,7 +557,8 @@ int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, i
     size_t moved = e->scratch.raw_count[look] - common;
     size_t chunk = 0;
     int generators = 0;
-    if (e->remote.layout.minor < 11 || common == 0) {
+    if (e->remote.layout.minor < 11 || common == 0 ||
+        e->scratch.raw[look][e->scratch.raw_count[look] - 1].owner == OWNER_GENERATOR) {
         return 0;
     }
     for (size_t i = 0; i < moved; i++) {
@@ -611,7 +612,12 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch 
             continue;
         }
         size_t caller = i + 1;
-        if (caller == s->raw_count[look] || raw[caller].outside >= 0) {
+        if (caller == s->raw_count[look]) { /* by nobody? */
+            of->unheld = of->strong = 1;
+            doubt = (doubt ^ raw[i].addr) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+            continue;
+        }
+        if (raw[caller].outside >= 0) {
             continue; /* a generator's own frame stays what it is */
         }
         chunk = chunk_of(rec, chunk, raw[caller].addr);

@@ -26,12 +26,14 @@ class Window:
             0,
         )
         self.truth, self.elapsed = dict.fromkeys(names, 0), 0
+        self.late = dict.fromkeys(names, 0)
 
     def begin(self, run):
         self.pending = None
         self.elapsed += run.done["elapsed"]
         for name in self.names:
             self.truth[name] += run.done["spent"][name]
+            self.late[name] += run.done.get("late", {}).get(name, 0)
 
     def __call__(self, sample):
         if sample.thread != "MainThread":
@@ -61,7 +63,11 @@ class Window:
             rows.append(
                 "%s %.2f (by count %.2f) of %.2f" % (name, seen, 100 * self.count[name] / max(1, self.all_count), truth)
             )
-            worst = max(worst, abs(seen - truth))
+            # what stops the target at the end of a phase and us with it (a timer tick on all CPUs of a virtual
+            # machine at once, at the same place of the phase each time) nobody can see: it may be either's
+            low = truth - 100 * self.late[name] / self.elapsed
+            high = truth + 100 * (sum(self.late.values()) - self.late[name]) / self.elapsed
+            worst = max(worst, low - seen, seen - high)
         text = "%s: %s; %d samples, %d of them not whole" % (what, ", ".join(rows), self.all_count, self.torn)
         box.note("%s", text)
         need(worst <= points, "%s: %.2f points off, %s allowed", text, worst, points)
@@ -178,9 +184,9 @@ def generators(box, kind, minimum):
                 deepest = max(deepest, sum(frame[1] == "chain" for frame in sample.frames))
 
     wanted = {"quick": 10_000, "ci": 50_000, "nightly": 1_000_000}[box.config["tier"]]
-    box.collect("generators.py", wanted, Visit(), "-i", "0", kind=kind, seconds=wanted / 50_000 + 0.3)
+    # about 10 us for each item, as the quickest task of an event loop takes
+    box.collect("generators.py", wanted, Visit(), "-i", "0", kind=kind, turns=500, seconds=wanted / 50_000 + 0.3)
     box.note("%s: %s", kind, graph.text())
-    # frames outside the stack chunks move too: as with empty leaves
     allowed = math.ceil(20 * graph.samples / 1e6 + 2 * math.sqrt(20 * graph.samples / 1e6))
     need(graph.impossible <= allowed, "%s; %d allowed", graph.text(), allowed)
     need(graph.torn <= 0.10 * graph.samples, "%s: more than 10 %% torn", graph.text())
