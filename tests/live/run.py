@@ -4,11 +4,14 @@
 The live suite: the built profiler against real CPythons (tests/interpreters) and targets that know the truth.
 
     run.py [--austin PATH] [--query PATH] [--tier quick|ci|nightly] [-k TEXT] [--jobs N] [-v]
-           [--interpreters NAME,...] [--no-fetch] [--list]
+           [--interpreters NAME,...] [--no-fetch] [--again] [--list]
 
 quick is what `scons test` runs; ci is the set with lengths of a tenth; nightly has the full lengths. Every test has a
 process of its own, a time limit, and takes everything it started with it. Tests about time run alone. What cannot run
 is named as skipped, with the reason. Exit status 1 if a test fails or none ran.
+
+--again gives tests about time a second try, for machines that others use as well: at most three of them, and what
+failed first is in the output.
 """
 
 import argparse
@@ -241,6 +244,16 @@ def run_all(jobs, config, options):
             time.sleep(0.02)
 
 
+def second_tries(jobs, config, options):
+    """Those that are about time, if they are few: then it is the machine, perhaps."""
+    failed = [job for job in jobs if job.result[0] == "failed" and job.mark["alone"]]
+    if len(failed) > 3:
+        return
+    for job in failed:
+        print("second try of %s" % job.name, flush=True)
+    run_all(failed, config, options)
+
+
 def main():
     built = os.path.join(ROOT, "build", "linux-x86_64-release", "bin")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -252,6 +265,7 @@ def main():
     parser.add_argument("-v", action="store_true", help="name the tests that pass, with their figures")
     parser.add_argument("--interpreters", help="only these, parted by commas")
     parser.add_argument("--no-fetch", action="store_true", help="fetch and build no interpreter that is not here")
+    parser.add_argument("--again", action="store_true", help="a second try for tests about time")
     parser.add_argument("--list", action="store_true", help="names only")
     options = parser.parse_args()
 
@@ -284,6 +298,8 @@ def main():
     began = time.monotonic()
     try:
         run_all(jobs, config, options)
+        if options.again:
+            second_tries(jobs, config, options)
     finally:
         # what a test leaves that had to be killed
         for base in {tempfile.gettempdir()} | {job.interp.root for job in jobs if job.interp and job.interp.root}:
