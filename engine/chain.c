@@ -220,8 +220,9 @@ typedef struct walk {
     size_t chunk, outside; /* where the last hits were */
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
     int innermost, last_skipped;
-    au_addr entry;          /* what the first frame of the first chunk was called through */
-    const au_outside *call; /* by which the frame to come is said to have resumed the one before; NULL: no inference */
+    au_addr end;      /* where the frame to come ends, if it lies in a chunk */
+    au_addr entry;    /* what the first frame of the first chunk was called through */
+    au_outside *call; /* by which the frame to come is said to have resumed the one before; NULL: no inference */
     uint8_t single[512];
 } walk;
 
@@ -268,7 +269,7 @@ static au_chain_end visit(walk *w, au_addr *addr)
         return v == FRAME_BAD ? AU_CHAIN_BROKEN : AU_CHAIN_CUT;
     }
     if (w->call) {
-        if (v != FRAME_GOOD || frame.code != w->call->caller_code) {
+        if ((v != FRAME_GOOD && v != FRAME_CUT) || frame.code != w->call->caller_code) {
             return AU_CHAIN_BROKEN;
         }
         frame.ip = w->call->caller_ip; /* it goes on by itself meanwhile */
@@ -284,6 +285,7 @@ static au_chain_end visit(walk *w, au_addr *addr)
             return AU_CHAIN_MEMORY;
         }
         w->innermost = 0;
+        w->end = frame.outside < 0 ? frame.addr : w->end;
     }
     w->last_skipped = v == FRAME_SKIP;
     if (v == FRAME_CUT) {
@@ -310,15 +312,15 @@ static au_chain_end visit(walk *w, au_addr *addr)
  * after it; so it has no caller in the copy, or was entered through a shim that is no more. Then it was called from
  * whom it always is, if that can be its caller now.
  */
-static const au_outside *infer(walk *w)
+static au_outside *infer(walk *w)
 {
     au_scratch *s = &w->e->scratch;
     size_t count = s->raw_count[w->look];
     au_raw_frame *last = count ? &s->raw[w->look][count - 1] : NULL;
-    if (!last || w->chase || w->call || last->outside < 0 || last->owner != OWNER_GENERATOR || last->inferred) {
+    if (!last || w->chase || last->outside < 0 || last->owner != OWNER_GENERATOR || last->inferred) {
         return NULL;
     }
-    const au_outside *o = &w->rec->outside[last->outside];
+    au_outside *o = &w->rec->outside[last->outside];
     if (o->votes < AU_SURE || o->code != last->code || o->caller_end != end_of_caller(s, w->b, w->look, count - 1)) {
         return NULL;
     }
@@ -332,7 +334,14 @@ static const au_outside *infer(walk *w)
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase)
 {
     const au_layout *l = &e->remote.layout;
-    walk w = {.e = e, .rec = rec, .b = b, .look = look, .chase = chase, .known = rec->outside_count, .innermost = 1};
+    walk w = {.e = e,
+              .rec = rec,
+              .b = b,
+              .look = look,
+              .chase = chase,
+              .known = rec->outside_count,
+              .innermost = 1,
+              .end = b->chunk_top};
     size_t bound = rec->outside_count + 8;
     au_addr addr = b->top;
     au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
@@ -350,10 +359,13 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
     }
     for (size_t n = 0; n < bound; n++) {
         au_chain_end end = visit(&w, &addr);
-        if (end == AU_CHAIN_ROOT || end == AU_CHAIN_MEMORY) {
+        if (end == AU_CHAIN_ROOT || end == AU_CHAIN_MISSING || end == AU_CHAIN_MEMORY) {
             return end;
         }
         if (end != AU_CHAIN_ON) {
+            if (w.call && w.call->votes) {
+                w.call->votes--; /* it is no caller now */
+            }
             w.call = infer(&w);
             if (!w.call) {
                 return end;
@@ -663,7 +675,9 @@ void au__chain_callers(au_engine *e, au_thread_rec *rec, const au_batch *b, int 
     const au_scratch *s = &e->scratch;
     const au_raw_frame *raw = s->raw[look];
     size_t chunk = 0;
+    au_addr end = b->chunk_top;
     for (size_t i = 0; i + 1 < s->raw_count[look]; i++) {
+        end = i && raw[i - 1].outside < 0 ? raw[i - 1].addr : end;
         if (raw[i].outside < 0 || raw[i].owner != OWNER_GENERATOR || raw[i].inferred) {
             continue;
         }
@@ -683,7 +697,7 @@ void au__chain_callers(au_engine *e, au_thread_rec *rec, const au_batch *b, int 
             continue;
         }
         o->caller = raw[i + 1].addr;
-        o->caller_end = end_of_caller(s, b, look, i);
+        o->caller_end = end;
         if (!vote(&o->ip_votes, o->caller_ip == raw[i + 1].ip)) {
             o->caller_ip = raw[i + 1].ip;
         }

@@ -552,7 +552,7 @@ static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
 }
 
 /*
- * Waits up to about a microsecond, for a time drawn at random: looks one after the other take equally long, and a
+ * Waits for less than a microsecond, for a time drawn at random: looks one after the other take equally long, and a
  * tracee whose loop takes as long would be seen at one place of it again and again.
  */
 static void out_of_step(au_engine *e)
