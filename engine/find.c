@@ -361,6 +361,7 @@ static void take(au_engine *e, au_proc *proc, const candidate *c, const au_layou
         e->main_ident = 0;
     }
     au__codes_reset(&e->codes, layout);
+    memset(&e->links, 0, sizeof e->links);
 }
 
 static au_error *no_python(const search *s, verdict worst, const candidate *which, uint64_t hexversion)
