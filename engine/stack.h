@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * The parts of a stack read: batch.c asks for the memory and proves the code objects, chain.c walks a look, stack.c
- * judges. Private to these three.
+ * The parts of a stack read: batch.c asks for the memory and proves the code objects, chain.c walks a look, calls.c
+ * weighs what tells who called whom, stack.c judges. Private to these four.
  */
 #ifndef AU_ENGINE_STACK_H
 #define AU_ENGINE_STACK_H
@@ -44,6 +44,32 @@ static inline uint32_t au__frame_lead(const au_layout *l)
 {
     return l->minor == 11 ? 8 : 0;
 }
+
+enum { AU_OWNER_GENERATOR = 1 }; /* Include/internal/pycore_frame.h, enum _frameowner */
+
+static inline int au__covers(const au_chunk *c, au_addr addr)
+{
+    return addr >= c->addr && addr - c->addr < c->size;
+}
+
+/** The chunk that has addr, sought from `chunk` on; rec->chunk_count: none. */
+size_t au__chunk_of(const au_thread_rec *rec, size_t chunk, au_addr addr);
+
+/** A look's copy of a frame in a chunk; NULL if the copy is too short or was not readable. */
+const uint8_t *au__in_chunk(au_engine *e, const au_chunk *c, au_addr addr, int look);
+
+typedef enum au_verdict {
+    AU_FRAME_GOOD,
+    AU_FRAME_SKIP, /* a shim */
+    AU_FRAME_DROP, /* has returned already; its caller is intact */
+    AU_FRAME_CUT,  /* a generator that nobody resumes any more */
+    AU_FRAME_LEFT, /* calls nobody (3.10) */
+    AU_FRAME_BAD
+} au_verdict;
+
+/** Judges a copied frame; `innermost`: no other has been met above it. */
+au_verdict au__frame_judge(const au_layout *l, const uint8_t *f, au_addr addr, int innermost, au_raw_frame *out,
+                           au_addr *previous);
 
 typedef enum au_chain_end {
     AU_CHAIN_ROOT,    /* followed to its root */
