@@ -61,10 +61,19 @@ static int add_string(au_engine *e, au_spans *proof, const au_str *s, uint32_t b
     return au__spans_add(e, proof, s->addr + from, 8) || au__spans_add(e, proof, s->data, bytes);
 }
 
+/* Where a generation says that none has been freed, a code object that is being freed must not pass for a live one. */
+static int counts_matter(const au_engine *e)
+{
+    return e->remote.layout.interp_code_generation != AU_ABSENT;
+}
+
 static int add_check(au_engine *e, au_spans *proof, au_check *check)
 {
     const au_code *code = check->code;
     check->part = (uint32_t)proof->part_count;
+    if (counts_matter(e) && au__spans_add(e, proof, code->addr, e->remote.layout.object_type)) {
+        return -1;
+    }
     if (au__spans_add(e, proof, code->addr + e->codes.head_from, e->codes.head_to - e->codes.head_from)) {
         return -1;
     }
@@ -105,7 +114,7 @@ static int holds_string(au_engine *e, const au_spans *proof, uint32_t *part, con
 static int holds(au_engine *e, const au_spans *proof, const au_check *check)
 {
     const au_code *code = check->code;
-    uint32_t part = check->part;
+    uint32_t part = check->part + (uint32_t)counts_matter(e);
     const uint8_t *head = au__spans_copy(e, proof, part++, 0);
     if (!head || memcmp(head, code->head, e->codes.head_to - e->codes.head_from) != 0) {
         return 0;
@@ -122,6 +131,20 @@ static int holds(au_engine *e, const au_spans *proof, const au_check *check)
         return 0;
     }
     return holds_string(e, proof, &part, &code->file_str, code->file_raw, code->file_bytes);
+}
+
+/*
+ * The generation goes up when an object begins to be freed, which still looks whole then, but nobody refers to it: the
+ * last reference has gone before (Objects/codeobject.c, code_dealloc, 3.14). Include/refcount.h: a 32-bit count at the
+ * head of the object; free-threaded, a local one at 12 and a shared one at 16 whose low two bits are flags.
+ */
+static int is_alive(const au_engine *e, const au_spans *proof, const au_check *check)
+{
+    const uint8_t *counts = au__spans_copy(e, proof, check->part, 0);
+    if (!counts || e->remote.layout.object_type < 24) {
+        return counts && au__u32(counts) != 0;
+    }
+    return (int64_t)au__u32(counts + 12) + ((int64_t)au__u64(counts + 16) >> 2) > 0;
 }
 
 int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code)
@@ -350,7 +373,7 @@ static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec
             }
         } else if (holds(e, &rec->proof, check)) {
             code->valid_batch = e->batch;
-            code->epoch = epoch;
+            code->epoch = epoch && is_alive(e, &rec->proof, check) ? epoch : 0;
         } else {
             check->failed = 1;
         }

@@ -178,6 +178,8 @@ static int changes_itself(void)
     prctl(PR_SET_TIMERSLACK, 70000UL);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGHUP, &ignore, NULL); /* as nohup does */
+    signal(SIGINT, SIG_DFL);          /* a shell may have started us in the background */
+    signal(SIGQUIT, SIG_DFL);
     au_limits_raise();
     au_signals_init();
     getrlimit(RLIMIT_NOFILE, &files);

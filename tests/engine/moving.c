@@ -541,6 +541,50 @@ START_TEST(gone_at_any_piece)
 }
 END_TEST
 
+/*
+ * From 3.14 on: a code object is proven by the generation alone. That goes up when an object begins to be freed, which
+ * is still whole then; the one that has its place afterwards must not be taken for it.
+ */
+static int freed_by_and_by(w_run *run)
+{
+    mover *m = run->baton;
+    w_code *code = m->codes[0];
+    m->made++;
+    if (m->made == 2) { /* the last reference goes, and the generation is counted up; the frame is still in its place */
+        world_code_refs(m->w, code, 0);
+        world_word(m->w, m->w->interps->addr + m->w->l.interp_code_generation, 77);
+    } else if (m->made == 4) { /* its memory is used again */
+        world_word(m->w, code->addr + m->w->l.code_filename, m->codes[1]->file_str);
+        world_int(m->w, code->addr + m->w->l.code_version, m->w->next_version++);
+        world_code_refs(m->w, code, 1);
+    }
+    return 0;
+}
+
+START_TEST(freed_while_proven)
+{
+    mover m;
+    w_run run;
+    mover_init(&m, _i, 9);
+    if (m.w->l.interp_code_generation != AU_ABSENT) {
+        m.codes[0] = world_code(m.w, "/srv/dying.cfg", "<module>", 1, 30);
+        m.codes[1] = world_code(m.w, "/srv/living.cfg", "<module>", 1, 30);
+        m.made = 0;
+        w_frame frame = {m.codes[0], 3, W_PLAIN, 0};
+        world_stack(m.w, m.t, &frame, 1);
+        w_run_init(&run, m.w);
+        run.on_pass = freed_by_and_by;
+        run.baton = &m;
+        w_run_go(&run, 8);
+        ck_assert_uint_eq(run.count, 8);
+        ck_assert_ptr_nonnull(strstr(run.samples[1].stack, "dying.cfg"));
+        ck_assert_msg(strstr(run.samples[7].stack, "living.cfg") != NULL, "%s: %s", m.w->label, run.samples[7].stack);
+        w_run_deinit(&run);
+    }
+    mover_deinit(&m);
+}
+END_TEST
+
 Suite *au_moving_suite(void)
 {
     Suite *suite = suite_create("moving");
@@ -549,6 +593,7 @@ Suite *au_moving_suite(void)
     tcase_add_loop_test(tcase, calls, 0, WORLD_BUILDS * MOTIONS);
     tcase_add_loop_test(tcase, never_at_rest, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, remade_between_passes, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, freed_while_proven, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, many_codes, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, gone_at_any_piece, 0, WORLD_BUILDS * 2);
     suite_add_tcase(suite, tcase);

@@ -140,6 +140,9 @@ au_addr world_int_object(world *w, uint64_t value);
 /** A combined dict; with `general`, of the kind that has any keys. */
 au_addr world_dict(world *w, int general, const au_addr *keys, const au_addr *values, size_t n);
 
+/** Sets the references to a code object; 0: it is being freed. */
+void world_code_refs(world *w, const w_code *code, uint32_t count);
+
 /** A code object with a line table of its own. */
 w_code *world_code(world *w, const char *file, const char *scope, int first, int units);
 /** Its memory becomes another code object: same address, other content, as after a free. With `same_strings`, also the

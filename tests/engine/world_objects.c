@@ -180,10 +180,16 @@ static size_t line_table(const world *w, int units, uint8_t *out)
     return n;
 }
 
+void world_code_refs(world *w, const w_code *code, uint32_t count)
+{
+    world_int(w, code->addr + (w->l.object_type < 24 ? 0 : 12), count); /* ob_refcnt, ob_ref_local */
+}
+
 static void fill_code(world *w, w_code *code)
 {
     const au_layout *l = &w->l;
     world_word(w, code->addr + l->object_type, w->code_type);
+    world_code_refs(w, code, 1);
     world_word(w, code->addr + l->code_filename, code->file_str);
     world_word(w, code->addr + l->code_name, code->scope_str);
     world_word(w, code->addr + l->code_linetable, code->table);

@@ -192,6 +192,7 @@ def finish(job, status):
 
 def run_all(jobs, config, options):
     """Runs the jobs, those that may share the machine first."""
+    inherited = set(harness.children_of(os.getpid()))  # a shell's `> >(tee log)`, for one
     waiting = [job for job in jobs if not job.mark["alone"]] + [job for job in jobs if job.mark["alone"]]
     running, total = {}, len(jobs)
     finished = 0
@@ -226,7 +227,7 @@ def run_all(jobs, config, options):
                 ended.append(job)
         for job in ended:
             del running[job.pid]
-            harness.end_children(keep=set(running))
+            harness.end_children(keep=set(running) | inherited)
             finished += 1
             word, text, notes = job.result
             if word != "passed" or options.v:
