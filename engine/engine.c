@@ -291,6 +291,9 @@ static int show(au_engine *e, au_stack *stack)
 static given give(au_engine *e, au_thread_rec *rec, uint64_t time_us)
 {
     au_stack *stack = &rec->stack;
+    if (!stack->count && !stack->flags && !rec->tid && !rec->native && !rec->ident) {
+        return GIVEN; /* made for a thread that has not begun */
+    }
     if (!stack->shown_count && show(e, stack)) {
         return NO_MEMORY;
     }

@@ -70,6 +70,21 @@ START_TEST(thousand)
 }
 END_TEST
 
+/* A state is made before its thread begins: that is no thread, and has no name. */
+START_TEST(not_begun)
+{
+    begin(_i);
+    w_thread *unborn = world_thread(w, w->interps, 0, 0);
+    w_run_go(&run, 5);
+    ck_assert_uint_eq(run.count, 5);
+    for (size_t i = 0; i < run.count; i++) {
+        ck_assert_uint_eq(run.samples[i].state_id, run.samples[0].state_id);
+    }
+    ck_assert_uint_eq(unborn->ident, 0);
+    end();
+}
+END_TEST
+
 START_TEST(interpreters)
 {
     begin(_i);
@@ -651,6 +666,7 @@ Suite *au_threads_suite(void)
     TCase *tcase = tcase_create("threads");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, thousand, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, not_begun, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, interpreters, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, names, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, main_thread, 0, WORLD_BUILDS);
