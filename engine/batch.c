@@ -182,7 +182,7 @@ static int plan_frames(au_engine *e, au_thread_rec *rec, uint32_t *count)
     au_spans *frames = &rec->frames;
     if (frames->stale) {
         uint32_t lead = au__frame_lead(l);
-        uint32_t len = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
+        uint32_t len = au__frame_copy(l);
         au__spans_clear(frames);
         for (size_t i = 0; i < rec->outside_count; i++) {
             rec->outside[i].part = (uint32_t)i;

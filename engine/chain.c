@@ -207,7 +207,7 @@ static const uint8_t *fetch(walk *w, au_addr addr, int32_t *at, au_chain_end *en
         return f;
     }
     uint32_t lead = au__frame_lead(l);
-    uint32_t len = lead + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
+    uint32_t len = au__frame_copy(l);
     *end = AU_CHAIN_BROKEN;
     if (len > sizeof w->single || au__read(&w->e->remote, addr - lead, w->single, len) != AU_OK) {
         return NULL;

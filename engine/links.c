@@ -3,7 +3,7 @@
  * @file
  * Who has been seen calling whom.
  *
- * Where a program moves faster than two looks can be had, one copy alone has to tell its innermost frames (chain.c,
+ * Where a program moves faster than two looks can be had, one copy alone has to tell its innermost frames (calls.c,
  * au__chain_resolve). A cache line of the tracee that arrives late can bring two frames together in it that never met,
  * each of them sound by itself. Two looks that agree do not have that: so a call is believed in one copy only if it has
  * been seen in looks that agreed. A program makes the same calls again and again, so what is not known is soon learnt.

@@ -45,6 +45,12 @@ static inline uint32_t au__frame_lead(const au_layout *l)
     return l->minor == 11 ? 8 : 0;
 }
 
+/** Bytes of such a copy, the lead included. */
+static inline uint32_t au__frame_copy(const au_layout *l)
+{
+    return au__frame_lead(l) + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
+}
+
 enum { AU_OWNER_GENERATOR = 1 }; /* Include/internal/pycore_frame.h, enum _frameowner */
 
 static inline int au__covers(const au_chunk *c, au_addr addr)

@@ -177,7 +177,7 @@ def second(box, init):
     library = glob.glob(home + "/libpython3.*.so.1.0")[0]
     command = first.argv + [
         os.path.join(box.targets, "second_runtime.py"),
-        "library=" + library,
+        "runtime=" + library,
         "home=" + home,
         "init=%d" % init,
     ]

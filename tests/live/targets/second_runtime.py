@@ -2,7 +2,7 @@
 """
 Loads a second CPython into its own process by ctypes.
 
-library   path of the libpython
+runtime   path of the libpython
 home      where its standard library is
 init      1: initialises it too; 0: leaves it as it is
 seconds   how long to work afterwards
@@ -14,7 +14,7 @@ import time
 
 import truth
 
-opt = truth.options(library="", home="", init=0, seconds=1.5)
+opt = truth.options(runtime="", home="", init=0, seconds=1.5)
 
 
 def first_runtime_work(until):
@@ -23,7 +23,7 @@ def first_runtime_work(until):
 
 
 # RTLD_DEEPBIND: the second one must use its own symbols, not those that the executable exports
-library = ctypes.CDLL(opt.library, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
+library = ctypes.CDLL(opt.runtime, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
 if opt.init:
     os.environ["PYTHONHOME"] = opt.home
     library.Py_InitializeEx(0)
