@@ -108,7 +108,7 @@ static int holds_string(au_engine *e, const au_spans *proof, uint32_t *part, con
     } else {
         text = au__spans_copy(e, proof, (*part)++, 0);
     }
-    return head && text && au__u64(head) == s->length && memcmp(text, raw, bytes) == 0;
+    return head && text && au__u64(head) == s->length && au__same_bytes(text, raw, bytes);
 }
 
 static int holds(au_engine *e, const au_spans *proof, const au_check *check)
@@ -116,7 +116,7 @@ static int holds(au_engine *e, const au_spans *proof, const au_check *check)
     const au_code *code = check->code;
     uint32_t part = check->part + (uint32_t)counts_matter(e);
     const uint8_t *head = au__spans_copy(e, proof, part++, 0);
-    if (!head || memcmp(head, code->head, e->codes.head_to - e->codes.head_from) != 0) {
+    if (!head || !au__same_bytes(head, code->head, e->codes.head_to - e->codes.head_from)) {
         return 0;
     }
     if (!code->by_content) {
@@ -127,7 +127,7 @@ static int holds(au_engine *e, const au_spans *proof, const au_check *check)
     }
     const uint8_t *table = au__spans_copy(e, proof, part++, 0);
     uint32_t gap = e->remote.layout.bytes_data - e->remote.layout.object_size;
-    if (!table || au__u64(table) != code->table_bytes || memcmp(table + gap, code->table, code->table_bytes) != 0) {
+    if (!table || au__u64(table) != code->table_bytes || !au__same_bytes(table + gap, code->table, code->table_bytes)) {
         return 0;
     }
     return holds_string(e, proof, &part, &code->file_str, code->file_raw, code->file_bytes);
@@ -159,6 +159,7 @@ int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code)
         return -1;
     }
     rec->checks[rec->check_count++] = (au_check){code, 0, UINT32_MAX, 0};
+    rec->checks_epoch = code->epoch == rec->checks_epoch ? rec->checks_epoch : 0;
     rec->proof.stale = 1;
     au__code_pin(code);
     return 0;
@@ -169,6 +170,7 @@ void au__check_drop(au_engine *e, au_thread_rec *rec, size_t index)
     au__code_unpin(&e->codes, rec->checks[index].code);
     rec->checks[index] = rec->checks[--rec->check_count];
     rec->proof.stale = 1;
+    au__standing_drop(rec);
 }
 
 /*
@@ -239,19 +241,23 @@ static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
     return failed;
 }
 
-/* The code objects that the stack may refer to, after the generation that tells whether any was freed. */
+/* Where an interpreter has what changes when a code object may have been replaced by another; AU_ABSENT: nowhere. */
+static uint32_t epoch_at(const au_layout *l)
+{
+    return l->interp_code_generation != AU_ABSENT ? l->interp_code_generation : l->interp_code_counter;
+}
+
+/* The code objects that the stack may refer to, after the generation that tells whether any was replaced. */
 static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
     int failed = 0;
     b->epoch = UINT32_MAX;
-    if (l->interp_code_generation != AU_ABSENT) {
-        failed |= (b->epoch = add(e, interp->addr + l->interp_code_generation, 8)) == UINT32_MAX;
+    if (epoch_at(l) != AU_ABSENT) {
+        uint32_t len = l->interp_code_generation != AU_ABSENT ? 8 : 4;
+        failed |= (b->epoch = add(e, interp->addr + epoch_at(l), len)) == UINT32_MAX;
     }
-    int wanted = 0;
-    for (size_t i = 0; i < rec->check_count && !wanted; i++) {
-        wanted = b->epoch == UINT32_MAX || rec->checks[i].code->epoch != interp->epoch || !interp->epoch;
-    }
+    int wanted = rec->check_count && (b->epoch == UINT32_MAX || !interp->epoch || rec->checks_epoch != interp->epoch);
     if (wanted && (!rec->proof.stale || plan(e, rec) == 0)) {
         for (size_t i = 0; i < rec->proof.range_count; i++) {
             failed |= add_range(e, &rec->proof.ranges[i], 0);
@@ -349,35 +355,48 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     }
 }
 
-static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b)
+/* 0: there is none, or it tells nothing. */
+static uint64_t epoch_of(const au_engine *e, const au_batch *b)
 {
-    uint64_t epoch = 0;
-    if (b->epoch != UINT32_MAX && e->scratch.pieces[b->epoch].outcome == AU_OK) {
-        epoch = au__u64(e->scratch.pieces[b->epoch].buf) + 1; /* so that a generation of 0 is a value too */
-        interp->epoch = epoch;
+    const au_piece *piece = b->epoch == UINT32_MAX ? NULL : &e->scratch.pieces[b->epoch];
+    if (!piece || piece->outcome != AU_OK) {
+        return 0;
     }
+    if (e->remote.layout.interp_code_generation != AU_ABSENT) {
+        return au__u64(piece->buf) + 1; /* so that a generation of 0 is a value too */
+    }
+    uint32_t next = au__u32(piece->buf);
+    return next ? next + UINT64_C(1) : 0; /* 0: the versions are used up, and do not change any more */
+}
+
+static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
+{
+    uint64_t epoch = epoch_of(e, b);
+    interp->epoch = epoch ? epoch : interp->epoch;
+    e->scratch.epoch = epoch;
     int unproven = b->proven && au__spans_must_split(e, &rec->proof, 0);
+    int all = !unproven;
     for (size_t i = 0; i < rec->check_count; i++) {
         au_check *check = &rec->checks[i];
         au_code *code = check->code;
         check->failed = 0;
-        if (unproven) {
+        if (!b->proven || unproven) {
             continue;
         }
         if (code->born_batch >= e->batch) {
+            all = 0;
             continue; /* entered after the looks: it proves nothing about them */
         }
-        if (!b->proven) {
-            if (epoch && code->epoch == epoch) {
-                code->valid_batch = e->batch;
-            }
-        } else if (holds(e, &rec->proof, check)) {
+        if (holds(e, &rec->proof, check)) {
             code->valid_batch = e->batch;
-            code->epoch = epoch && is_alive(e, &rec->proof, check) ? epoch : 0;
+            code->epoch = epoch && (!counts_matter(e) || is_alive(e, &rec->proof, check)) ? epoch : 0;
         } else {
             check->failed = 1;
         }
+        all = all && code->valid_batch == e->batch && (!epoch || code->epoch == epoch);
     }
+    b->all_hold = b->proven ? all : epoch && rec->checks_epoch == epoch;
+    rec->checks_epoch = b->proven ? (all ? epoch : 0) : rec->checks_epoch;
 }
 
 int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
@@ -385,11 +404,13 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     memset(b, 0, sizeof *b);
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
+    e->scratch.epoch = 0;
+    e->scratch.looks_there = 1;
     e->batch++;
     b->epoch_before = interp->epoch;
     interp->version_seen = interp->version_new;
     b->epoch = UINT32_MAX;
-    int heads = e->heads_due;
+    int heads = e->heads_due == AU_HEADS_READ;
     if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b)) || (heads && add_heads(e))) {
         return -1;
     }
@@ -404,6 +425,8 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     }
     if (heads) {
         au__heads_judge(e, e->scratch.pieces + e->heads_piece);
+    } else if (e->heads_due == AU_HEADS_BY_LINKS && b->ts) {
+        au__heads_by_links(e, b->ts);
     }
     if (with_checks) {
         judge_checks(e, interp, rec, b);
@@ -448,6 +471,7 @@ int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec)
     memset(&b, 0, sizeof b);
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
+    e->scratch.looks_there = 0;
     if (add_checks(e, interp, rec, &b) || serve(e)) {
         return -1;
     }

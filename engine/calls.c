@@ -92,6 +92,13 @@ static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece 
     return NULL;
 }
 
+int au__chain_has_callee(au_engine *e, const au_chunk *c, const au_piece *p, const au_code *code, au_addr addr)
+{
+    const au_layout *l = &e->remote.layout;
+    uint64_t at = addr - c->addr + code->frame_bytes;
+    return code->frame_bytes && at + l->frame_localsplus <= p->len && called_by(l, (const uint8_t *)p->buf + at, addr);
+}
+
 static int plain_call(const au_raw_frame *frame)
 {
     return frame->outside < 0 && frame->owner == 0;

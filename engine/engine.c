@@ -8,7 +8,8 @@
 #include "engine/internal.h"
 
 #define MS UINT64_C(1000000)
-#define HEADS_NS (MS * 2 / 5) /* how often the heads of the lists are looked at while there is one thread */
+#define HEADS_NS (MS * 2 / 5) /* how often the heads of the lists are looked at while there is one thread, asleep */
+#define INTERPS_NS (MS * 4)   /* ... while it runs: for new interpreters, which take longer than that to make */
 
 enum {
     STATUS_MS = 25,       /* how often the process' state is asked while all goes well */
@@ -116,6 +117,8 @@ static au_error *find(au_engine *e, au_proc *proc)
     const au_proc_ops *ops = e->remote.ops;
     uint64_t start = ops->now(e->sys);
     uint64_t pause = MS / 2;
+    e->counter_tries = e->counter_at = 0;
+    e->counter_code = 0;
     for (;;) {
         au_proc_status status;
         uint64_t now = ops->now(e->sys);
@@ -418,7 +421,8 @@ static passed update_lists(au_engine *e, int full, uint64_t now)
     if (full) {
         e->list_due_ns = now + FULL_LIST_MS * MS;
         e->list_latest_ns = now + LIST_LATEST_MS * MS;
-        e->switched = e->thread_count == 1 || !e->remote.layout.gil_tells;
+        /* of one thread alone, its own links tell of others, and the heads of new interpreters */
+        e->switched = e->thread_count == 1 ? e->interp_count > 1 : !e->remote.layout.gil_tells;
     }
     if (e->stats.threads_seen != before) {
         au__names_update(e, 1, now);
@@ -447,6 +451,23 @@ static passed sample_all(au_engine *e, uint64_t time_us)
     return PASS_OK;
 }
 
+static au_heads which_heads(au_engine *e, uint64_t now)
+{
+    if (e->thread_count > 1) {
+        return AU_HEADS_READ;
+    }
+    int links = e->interp_count == 1 && now < e->interps_next_ns;
+    if (links && !e->threads[0]->proven_asleep) {
+        return AU_HEADS_BY_LINKS;
+    }
+    if (links && now < e->heads_next_ns) {
+        return AU_HEADS_NOT_DUE;
+    }
+    e->heads_next_ns = now + HEADS_NS;
+    e->interps_next_ns = now + INTERPS_NS;
+    return AU_HEADS_READ;
+}
+
 static passed pass(au_engine *e, run *r, uint64_t now)
 {
     uint64_t now_us = now / 1000;
@@ -463,14 +484,13 @@ static passed pass(au_engine *e, run *r, uint64_t now)
         au__names_update(e, 0, now);
         r->names_due_ns = now + NAMES_MS * MS;
     }
-    e->heads_due = !look && (e->thread_count > 1 || now >= e->heads_next_ns);
-    e->heads_next_ns = e->heads_due ? now + HEADS_NS : e->heads_next_ns;
+    e->heads_due = look ? AU_HEADS_NOT_DUE : which_heads(e, now);
     e->heads_outcome = AU_OK;
     if (e->options.mode == AU_MODE_WALL && au__quiet_look(e)) {
         return PASS_MEMORY;
     }
     if (e->heads_due && (e->thread_count > 1 || e->threads[0]->proven_asleep)) {
-        e->heads_due = 0; /* a look of its own, before anything is shown */
+        e->heads_due = AU_HEADS_NOT_DUE; /* a look of its own, before anything is shown */
         result = update_lists(e, 0, now);
     } else if (e->heads_outcome != AU_OK) {
         result = e->heads_outcome == AU_GONE ? PASS_GONE : PASS_FAILED;
@@ -483,11 +503,11 @@ static passed pass(au_engine *e, run *r, uint64_t now)
     if (ask_states(e)) {
         return PASS_MEMORY;
     }
-    int rides = e->heads_due; /* with the stack of the only thread */
+    int rides = e->heads_due != AU_HEADS_NOT_DUE; /* with the stack of the only thread */
     result = sample_all(e, time_us);
     if (result == PASS_OK && rides) {
         if (e->heads_due || (e->list_due_ns == 0 && e->heads_outcome == AU_OK)) {
-            e->heads_due = 0;
+            e->heads_due = AU_HEADS_NOT_DUE;
             result = update_lists(e, e->list_due_ns == 0, now);
             result = result == PASS_OK ? sample_all(e, time_us) : result;
         } else if (e->heads_outcome != AU_OK) {

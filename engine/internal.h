@@ -30,6 +30,19 @@ static inline uint64_t au__u64(const uint8_t *p)
     return v;
 }
 
+/** memcmp by words: that of some C libraries goes by bytes. */
+static inline int au__same_bytes(const void *a, const void *b, size_t len)
+{
+    const uint8_t *p = a;
+    const uint8_t *q = b;
+    for (; len >= 8; len -= 8, p += 8, q += 8) {
+        if (au__u64(p) != au__u64(q)) {
+            return 0;
+        }
+    }
+    return len == 0 || memcmp(p, q, len) == 0;
+}
+
 static inline uint32_t au__u32(const uint8_t *p)
 {
     uint32_t v;
@@ -286,6 +299,20 @@ typedef struct au_spans {
     size_t range_count, range_cap;
 } au_spans;
 
+/** A frame in a chunk, as it was when its stack was accepted. */
+typedef struct au_standing_frame {
+    uint64_t executable, previous, ip;
+    uint32_t offset; /* in the chunk */
+    int32_t tlbc;
+} au_standing_frame;
+
+/** Innermost first; owner 0, all in the newest chunk, called from Python. */
+typedef struct au_standing {
+    au_addr chunk;
+    au_standing_frame *frames;
+    size_t count, cap; /* count 0: there is none */
+} au_standing;
+
 /** One thread state. What a pass over sleepers touches comes first. */
 typedef struct au_thread_rec {
     au_addr addr, interp;
@@ -323,7 +350,9 @@ typedef struct au_thread_rec {
     au_addr cframe_low, cframe_high; /* those that were met since the part was last made smaller; 0: none */
     au_check *checks;
     size_t check_count, check_cap;
-    au_spans proof;     /* of the code objects in checks */
+    au_spans proof;        /* of the code objects in checks */
+    uint64_t checks_epoch; /* with which all of them were proven; 0: not all */
+    au_standing standing;
     au_addr root_entry; /* 3.12+: the entry from C below the first frame of the first chunk; 0: not known */
     uint64_t doubt;     /* au__chain_doubt of the last look that had one and was not followed by one without */
     uint32_t doubted;   /* looks in a row that had it */
@@ -333,6 +362,9 @@ typedef struct au_thread_rec {
     au_addr thread_object;
     au_path name_path; /* to the name that was read, and its length */
 } au_thread_rec;
+
+/** What a look at the heads of the lists takes: reading them, or the links of the only thread state there is. */
+typedef enum au_heads { AU_HEADS_NOT_DUE, AU_HEADS_READ, AU_HEADS_BY_LINKS } au_heads;
 
 typedef struct au_interp_rec {
     au_addr addr;
@@ -377,6 +409,8 @@ typedef struct au_scratch {
     size_t dead;      /* raw frames outside of the one whose code object is none any more */
     au_frame *frames; /* the stack in the making, outermost first */
     size_t frame_count, frame_cap;
+    uint64_t epoch;  /* of the code objects, read after the looks of this batch; 0: not */
+    int looks_there; /* pieces and arena are those of the looks */
     uint32_t *order; /* ranges with frames outside, that with the innermost one first */
     size_t order_cap;
 } au_scratch;
@@ -401,7 +435,6 @@ struct au_engine {
     au_stats stats;
     au_codes codes;
     au_scratch scratch;
-    au_links links;
     uint64_t batch;       /* number of the current stack batch */
     int slept;            /* since the last batch */
     uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first
@@ -426,7 +459,8 @@ struct au_engine {
     uint64_t list_latest_ns;  /* a whole walk by then, also if no thread has run that was not there */
     int switched;             /* the GIL has changed hands since the last whole walk, or may have */
     uint64_t heads_next_ns;   /* of a process with one thread */
-    int heads_due;            /* the next batch looks at the heads of the lists, too */
+    uint64_t interps_next_ns; /* the same, where its links tell of other threads */
+    au_heads heads_due;       /* the next batch looks at the heads of the lists, too */
     uint32_t heads_piece;     /* first of their pieces in the batch */
     au_outcome heads_outcome; /* of the look in this pass */
     size_t names_from;        /* where the next look at the names begins */
@@ -434,8 +468,11 @@ struct au_engine {
     uint64_t main_ident;
     uint64_t next_state_id;
     uint64_t random;
+    uint32_t counter_tries, counter_at; /* counter.c; counter_at: where one code object says it is, 0: none yet */
+    au_addr counter_code;
     au_location torn_location, truncated_location;
     au_buf text;
+    au_links links; /* large and seldom met, so last */
 };
 
 uint64_t au__random(au_engine *e);
@@ -470,6 +507,8 @@ size_t au__heads_count(const au_engine *e);
 void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len);
 /** Judges the copies: non-zero if nothing was added or taken off at a head. */
 int au__heads_stand(const au_engine *e, const au_piece *pieces);
+/** The same by the links of the only thread state that there was: a new one is linked in before it. */
+void au__heads_by_links(au_engine *e, const uint8_t *tstate);
 /** The same for the look that a pass makes by the way; if something was, the lists are due. */
 void au__heads_judge(au_engine *e, const au_piece *pieces);
 

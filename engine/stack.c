@@ -94,8 +94,7 @@ static au_addr bytecode_start(au_engine *e, au_code *code, const au_raw_frame *r
     return start;
 }
 
-/* The code unit a frame stands at. 0: the instruction pointer is not in this code, so the two don't belong together. */
-static int unit_of(au_engine *e, au_code *code, const au_raw_frame *raw, int innermost, int64_t *unit)
+int au__frame_unit(au_engine *e, au_code *code, const au_raw_frame *raw, int innermost, int64_t *unit)
 {
     if (e->remote.layout.minor == 10) {
         *unit = (int64_t)raw->ip;
@@ -154,6 +153,11 @@ static made proven_code(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     if (code && code->born_batch >= e->batch) {
         return as_old_as_the_looks(e, interp, rec, code, out);
     }
+    if (code && e->scratch.epoch && code->epoch == e->scratch.epoch) {
+        code->valid_batch = e->batch; /* none has been replaced since it was proven */
+        *out = code;
+        return MADE_OK;
+    }
     for (size_t i = 0; code && i < rec->check_count; i++) {
         if (rec->checks[i].code == code && rec->checks[i].failed) {
             au__check_drop(e, rec, i); /* its memory holds another object by now */
@@ -170,6 +174,7 @@ static made proven_code(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     }
     code->born_batch = e->batch;
     interp->version_new = code->version > interp->version_new ? code->version : interp->version_new;
+    au__counter_find(e, interp, code);
     return as_old_as_the_looks(e, interp, rec, code, out);
 }
 
@@ -218,7 +223,7 @@ static made make_frames(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
             continue;
         }
         int64_t unit;
-        if (!unit_of(e, code, &raw[i], innermost, &unit)) {
+        if (!au__frame_unit(e, code, &raw[i], innermost, &unit)) {
             return MADE_MOVED;
         }
         if (e->remote.layout.minor > 10 && !innermost && raw[i].owner == 0 && unit < code->firsttraceable) {
@@ -311,13 +316,9 @@ static int take_over(au_engine *e, au_thread_rec *rec, unsigned flags, int *same
     return 0;
 }
 
-/* What was not used for a while is not asked for any more. */
-static void forget(au_engine *e, au_thread_rec *rec, int look)
+/* Frames that were not in a stack for a while are not asked for any more. */
+static void forget_outside(au_thread_rec *rec)
 {
-    au__outside_order(e, rec, look);
-    if (rec->cframes_len) {
-        au__cframe_forget(e, rec);
-    }
     size_t kept = 0;
     for (size_t i = 0; i < rec->outside_count; i++) {
         if (rec->outside[i].idle++ <= FORGET_AFTER) {
@@ -329,6 +330,16 @@ static void forget(au_engine *e, au_thread_rec *rec, int look)
         rec->frames.stale = 1;
         rec->frames.split = 0;
     }
+}
+
+/* What was not used for a while is not asked for any more. */
+static void forget(au_engine *e, au_thread_rec *rec, int look)
+{
+    au__outside_order(e, rec, look);
+    if (rec->cframes_len) {
+        au__cframe_forget(e, rec);
+    }
+    forget_outside(rec);
     for (size_t i = rec->check_count; i-- > 0;) {
         if (rec->checks[i].code->shown_batch == e->batch) {
             rec->checks[i].idle = 0;
@@ -351,6 +362,8 @@ void au__stack_release(au_engine *e, au_thread_rec *rec)
     free(rec->chunks);
     free(rec->outside);
     free(rec->checks);
+    free(rec->standing.frames);
+    memset(&rec->standing, 0, sizeof rec->standing);
     au__spans_release(&rec->frames);
     au__spans_release(&rec->proof);
     memset(&rec->stack, 0, sizeof rec->stack);
@@ -371,7 +384,7 @@ static int still_ours(const au_engine *e, const au_thread_rec *rec, const uint8_
            native == rec->native;
 }
 
-typedef enum step { STEP_ACCEPT, STEP_TORN, STEP_EXTEND, STEP_MOVED, STEP_LOST, STEP_MEMORY } step;
+typedef enum step { STEP_ACCEPT, STEP_STANDS, STEP_TORN, STEP_EXTEND, STEP_MOVED, STEP_LOST, STEP_MEMORY } step;
 
 /* What the tries of one read have brought so far. */
 typedef struct best {
@@ -380,6 +393,7 @@ typedef struct best {
     unsigned rooted; /* tries in which a look did reach one: then the others were moments, not a cut stack */
     int look;        /* the accepted one */
     int moving;      /* the innermost frame was another one in some try */
+    int same;        /* a stack that stands: nothing of it has changed */
     au_addr top;
 } best;
 
@@ -589,6 +603,9 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (!b->steady && tries < STEADY_TRIES) {
         return STEP_MOVED; /* also if it agrees: of interrupted looks only those at slow code do */
     }
+    if (tries == 0 && !e->scratch.pending_count && rec->standing.count && au__standing_holds(e, rec, b, &found->same)) {
+        return STEP_STANDS;
+    }
     found->moving |= found->top && found->top != b->top;
     found->top = b->top;
     au_chain_end first = au__chain_walk(e, rec, b, 0, 0);
@@ -670,7 +687,15 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
         switch (attempt(e, interp, rec, tries, &b, &found)) {
         case STEP_ACCEPT:
             forget(e, rec, found.look);
-            return take_over(e, rec, 0, same) ? AU_WALK_MEMORY : AU_WALK_OK;
+            if (take_over(e, rec, 0, same)) {
+                return AU_WALK_MEMORY;
+            }
+            au__standing_note(e, rec, found.look);
+            return AU_WALK_OK;
+        case STEP_STANDS:
+            forget_outside(rec);
+            *same = found.same;
+            return AU_WALK_OK;
         case STEP_TORN:
             tries = TRIES;
             break;
@@ -696,6 +721,7 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
         e->scratch.frame_count = 0;
     }
     forget(e, rec, 0);
+    au__standing_drop(rec);
     if (take_over(e, rec, found.truncated ? AU_SAMPLE_TRUNCATED : AU_SAMPLE_TORN, same)) {
         return AU_WALK_MEMORY;
     }

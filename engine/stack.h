@@ -13,6 +13,7 @@
 typedef struct au_batch {
     uint32_t tstate, cframe, epoch;
     int proven;            /* it has what proves the code objects */
+    int all_hold;          /* every code object of rec->checks is what it was */
     uint64_t epoch_before; /* code generation that was read before the batch; 0: none */
     const uint8_t *ts;     /* copy of the thread state; NULL if not readable */
     au_addr top;           /* current frame; 0: none */
@@ -134,6 +135,24 @@ enum { AU_SURE = 3 }; /* votes */
 
 /** Counts who calls the generators of a look: of all in it if it is `sure`, else of those that their caller holds. */
 void au__chain_callers(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int sure);
+
+/** The code unit a frame stands at. 0: the instruction pointer is not in this code, so they don't belong together. */
+int au__frame_unit(au_engine *e, au_code *code, const au_raw_frame *raw, int innermost, int64_t *unit);
+
+/** Has the frame at addr of a chunk's copy called another one, by what is in the copy? `code` is its code object. */
+int au__chain_has_callee(au_engine *e, const au_chunk *c, const au_piece *p, const au_code *code, au_addr addr);
+
+/**
+ * A stack that stands but for its innermost instruction (standing.c). `note` keeps what the accepted look has of it, if
+ * its copies are still there; `holds` says whether the batch shows it again, and then has brought rec->stack up to date
+ * and set *same as au__stack_read does.
+ */
+void au__standing_note(au_engine *e, au_thread_rec *rec, int look);
+int au__standing_holds(au_engine *e, au_thread_rec *rec, const au_batch *b, int *same);
+void au__standing_drop(au_thread_rec *rec);
+
+/** 3.13: looks for the counter of code objects where it should be, until it is found (counter.c). Cold. */
+void au__counter_find(au_engine *e, const au_interp_rec *interp, const au_code *code);
 
 /** Brings rec->outside into the order of a look's walk, innermost first, so that a batch can nest. */
 void au__outside_order(au_engine *e, au_thread_rec *rec, int look);

@@ -366,9 +366,20 @@ int au__heads_stand(const au_engine *e, const au_piece *pieces)
     return 1;
 }
 
+void au__heads_by_links(au_engine *e, const uint8_t *tstate)
+{
+    uint32_t next =
+        e->remote.layout.tstate_next; /* `prev` stands before it (Include/cpython/pystate.h, all versions) */
+    e->heads_due = AU_HEADS_NOT_DUE;
+    e->heads_outcome = AU_OK;
+    if (au__u64(tstate + next - 8) != 0 || au__u64(tstate + next) != 0) {
+        e->list_due_ns = 0;
+    }
+}
+
 void au__heads_judge(au_engine *e, const au_piece *pieces)
 {
-    e->heads_due = 0;
+    e->heads_due = AU_HEADS_NOT_DUE;
     e->heads_outcome = (au_outcome)pieces[0].outcome;
     if (!au__heads_stand(e, pieces)) {
         e->list_due_ns = 0;

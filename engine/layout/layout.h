@@ -32,6 +32,7 @@
     X(interp_modules) /* sys.modules, a dict; 3.12: AU_ABSENT is never the case */                                     \
     X(interp_sysdict)                                                                                                  \
     X(interp_code_generation) /* 3.14+: goes up when any code object is freed */                                       \
+    X(interp_code_counter)    /* 3.13: uint32 version of the code object to be made next; in no table (counter.c) */   \
     X(tstate_next)                                                                                                     \
     X(tstate_interp)                                                                                                   \
     X(tstate_frame)            /* 3.10: PyFrameObject; 3.13+: _PyInterpreterFrame */                                   \

@@ -15,6 +15,7 @@ int main(void)
     srunner_add_suite(runner, au_hostile_suite());
     srunner_add_suite(runner, au_recorded_suite());
     srunner_add_suite(runner, au_parts_suite());
+    srunner_add_suite(runner, au_standing_suite());
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);

@@ -30,6 +30,7 @@ static const struct {
     M(interp_modules, "interpreter_state.imports_modules"),
     M(interp_sysdict, "interpreter_state.sysdict"),
     M(interp_code_generation, "interpreter_state.code_object_generation"),
+    M(interp_code_counter, NULL),
     M(tstate_next, "thread_state.next"),
     M(tstate_interp, "thread_state.interp"),
     M(tstate_frame, "thread_state.current_frame", "thread_state.frame"),

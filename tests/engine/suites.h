@@ -18,6 +18,7 @@ Suite *au_threads_suite(void);
 Suite *au_hostile_suite(void);
 Suite *au_recorded_suite(void);
 Suite *au_parts_suite(void);
+Suite *au_standing_suite(void);
 
 /** Part of the find suite. */
 TCase *au_exec_case(void);

@@ -63,4 +63,10 @@ au_addr w__dict_object(world *w, au_addr keys, au_addr values);
 /** The line of a unit by the table that every code object has here. */
 int w__line_of(const world *w, int first, int unit);
 
+/** 3.13 with a GIL: where an interpreter has the version of the next code object, and after it the table of functions.
+ */
+enum { WORLD_COUNTER = 11000 };
+/** Enters a code object, if any, there, and brings the counter up to date. */
+void world_count_code(world *w, const w_interp *interp, const w_code *code);
+
 #endif

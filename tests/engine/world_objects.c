@@ -207,6 +207,23 @@ static void fill_code(world *w, w_code *code)
     if (l->code_version != AU_ABSENT) {
         world_int(w, code->addr + l->code_version, w->next_version++);
     }
+    for (w_interp *i = w->interps; i; i = i->next) {
+        world_count_code(w, i, code);
+    }
+}
+
+void world_count_code(world *w, const w_interp *interp, const w_code *code)
+{
+    if (w->minor != 13 || w->free_threaded) {
+        return;
+    }
+    if (code) { /* struct _func_version_cache_item */
+        uint32_t version = (uint32_t)world_get(w, code->addr + w->l.code_version);
+        au_addr slot = interp->addr + WORLD_COUNTER + 8 + version % 4096 * 16;
+        world_word(w, slot, w->object_type);
+        world_word(w, slot + 8, code->addr);
+    }
+    world_word(w, interp->addr + WORLD_COUNTER, w->next_version);
 }
 
 w_code *world_code(world *w, const char *file, const char *scope, int first, int units)

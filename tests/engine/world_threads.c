@@ -12,7 +12,7 @@ w_interp *world_interp(world *w, int64_t id)
     const au_layout *l = &w->l;
     w_interp *interp = calloc(1, sizeof *interp);
     must(interp != NULL, "calloc");
-    interp->addr = world_alloc(w, 16384);
+    interp->addr = world_alloc(w, 160 * 1024);
     interp->id = id;
     world_word(w, interp->addr + l->interp_id, (uint64_t)id);
     world_word(w, interp->addr + l->interp_next, w->interps ? w->interps->addr : 0);
@@ -25,7 +25,17 @@ w_interp *world_interp(world *w, int64_t id)
     world_word(w, w->runtime + l->runtime_interpreters_head, interp->addr);
     interp->next = w->interps;
     w->interps = interp;
+    for (const w_code *code = w->codes; code; code = code->next) {
+        world_count_code(w, interp, code);
+    }
+    world_count_code(w, interp, NULL);
     return interp;
+}
+
+/* `prev` stands before `next` in every version (Include/cpython/pystate.h). */
+static au_addr prev_of(const world *w, au_addr thread)
+{
+    return thread + w->l.tstate_next - 8;
 }
 
 w_thread *world_thread(world *w, w_interp *interp, uint64_t ident, au_tid tid)
@@ -40,7 +50,11 @@ w_thread *world_thread(world *w, w_interp *interp, uint64_t ident, au_tid tid)
     t->native = (uint64_t)tid;
     world_word(w, t->addr + l->tstate_interp, interp->addr);
     world_word(w, t->addr + l->tstate_thread_id, ident);
-    world_word(w, t->addr + l->tstate_next, world_get(w, interp->addr + l->interp_threads_head));
+    au_addr next = world_get(w, interp->addr + l->interp_threads_head);
+    world_word(w, t->addr + l->tstate_next, next);
+    if (next) {
+        world_word(w, prev_of(w, next), t->addr);
+    }
     if (l->tstate_native_thread_id != AU_ABSENT) {
         world_word(w, t->addr + l->tstate_native_thread_id, (uint64_t)tid);
     } else {
@@ -74,7 +88,11 @@ void world_thread_end(world *w, w_thread *thread)
         must(world_get(w, link) != 0, "unlink");
         link = world_get(w, link) + l->tstate_next;
     }
-    world_word(w, link, world_get(w, thread->addr + l->tstate_next));
+    au_addr next = world_get(w, thread->addr + l->tstate_next);
+    world_word(w, link, next);
+    if (next) {
+        world_word(w, prev_of(w, next), world_get(w, prev_of(w, thread->addr)));
+    }
     (void)au_image_remove_thread(w->image, thread->tid);
 }
 
