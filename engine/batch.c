@@ -455,12 +455,16 @@ void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe)
 
 void au__cframe_forget(const au_engine *e, au_thread_rec *rec)
 {
-    enum { AGE_MAX = 64 };
+    enum { AGE_MAX = 64, USED_MAX = 64 << 10 };
     if (!rec->cframe_low || rec->cframe_age++ < AGE_MAX) {
         return;
     }
-    rec->cframes = rec->cframe_low;
-    rec->cframes_len = (uint32_t)(rec->cframe_high - rec->cframe_low) + e->remote.layout.cframe_current_frame + 8;
+    /* That of a thread in which no Python runs is in its thread state, far away from those on the C stack. */
+    uint64_t len = rec->cframe_high - rec->cframe_low + e->remote.layout.cframe_current_frame + 8;
+    if (len <= USED_MAX) {
+        rec->cframes = rec->cframe_low;
+        rec->cframes_len = (uint32_t)len;
+    }
     rec->cframe_low = rec->cframe_high = 0;
     rec->cframe_age = 0;
 }

@@ -419,6 +419,58 @@ START_TEST(no_frames)
 }
 END_TEST
 
+typedef struct cframes {
+    w_thread *t;
+    au_addr near, far;
+    size_t longest;
+} cframes;
+
+static void note_length(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
+{
+    cframes *c = baton;
+    (void)image;
+    (void)serial;
+    (void)addr;
+    c->longest = len > c->longest ? len : c->longest;
+}
+
+/* Every few passes Python is entered or left for good: the cframe is then the other one. */
+static int change_cframe(w_run *r)
+{
+    cframes *c = r->baton;
+    if (r->passes % 5 == 0) {
+        c->t->cframe = c->t->cframe == c->near ? c->far : c->near;
+        world_word(w, c->t->addr + w->l.tstate_cframe, c->t->cframe);
+    }
+    return 0;
+}
+
+/* The cframe of a thread without Python is in its thread state, the others are on the C stack: what lies between the
+ * two is never asked for. */
+START_TEST(cframes_far_apart)
+{
+    begin(_i);
+    w_thread *t = world_basic(w);
+    if (w->l.tstate_cframe != AU_ABSENT) {
+        cframes c = {.t = t, .near = t->cframe};
+        (void)world_alloc(w, 1 << 20);
+        c.far = world_alloc(w, 32);
+        world_word(w, c.far + w->l.cframe_current_frame, world_get(w, c.near + w->l.cframe_current_frame));
+        run.on_pass = change_cframe;
+        run.baton = &c;
+        au_image_set_hook(w->image, note_length, &c);
+        w_run_go(&run, 1000);
+        au_image_set_hook(w->image, NULL, NULL);
+        ck_assert_uint_eq(run.count, 1000);
+        ck_assert_str_eq(run.samples[999].stack, expected(t));
+        ck_assert_uint_eq(run.stats.errors, 0);
+        ck_assert_uint_gt(c.longest, 0);
+        ck_assert_uint_le(c.longest, 64 << 10);
+    }
+    end();
+}
+END_TEST
+
 Suite *au_stacks_suite(void)
 {
     Suite *suite = suite_create("stacks");
@@ -438,6 +490,7 @@ Suite *au_stacks_suite(void)
     tcase_add_loop_test(tcase, short_string_at_edge, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, long_names, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, no_frames, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, cframes_far_apart, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);
     return suite;
 }
