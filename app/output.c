@@ -175,7 +175,7 @@ static void *APR_THREAD_FUNC write_on(apr_thread_t *thread, void *baton)
         sleep_a_tick(output);
     }
     drain(output);
-    if (output->zstd && !atomic_load(&output->failed)) {
+    if (output->zstd && atomic_load(&output->tail) && !atomic_load(&output->failed)) {
         fail(output, au_mojo_zstd_end(output->zstd, &output->packed));
         write_packed(output);
     }

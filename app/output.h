@@ -35,13 +35,22 @@ typedef struct au_output_sink {
     au_error *(*write)(struct au_output_sink *sink, const void *bytes, size_t len);
     /** Called once, by au_output_close, also after errors. NULL, or what writing failed of late. */
     au_error *(*close)(struct au_output_sink *sink);
+    /** A file with a content of its own, maybe a profile of old: nothing shall be pushed before au_output_sink_keep. */
+    int occupied;
 } au_output_sink;
 
 /**
  * Opens `path` for writing from its beginning, or standard output when it is NULL. AU_ERR_IO names the path and the
- * reason. The sink lives in `pool`.
+ * reason. The sink lives in `pool`. A file keeps what is in it for the time being; if it is closed before
+ * au_output_sink_keep was called, it is again as it was found, and gone if it was not there.
  */
 AU_MUST_USE au_error *au_output_sink_open(const char *path, apr_pool_t *pool, au_output_sink **sink);
+
+/**
+ * What is written will be a profile: takes the place of what was there. By the thread that pushes, for a sink of
+ * au_output_sink_open; before the first push if it is occupied.
+ */
+AU_MUST_USE au_error *au_output_sink_keep(au_output_sink *sink);
 
 typedef struct au_output_options {
     int compress;
@@ -68,7 +77,8 @@ int au_output_push(au_output *output, const void *bytes, size_t len);
 int au_output_flush(au_output *output);
 
 /**
- * Writes what is left, ends the zstd frame, closes the sink and the thread. Returns the first error of the whole life,
+ * Writes what is left, ends the zstd frame, closes the sink and the thread. If nothing was ever pushed, nothing is
+ * written. Returns the first error of the whole life,
  * the caller's to clear; NULL if all went well. Once. When waiting is given up the thread and its memory are left
  * behind, and so must be the sink and both pools until the process ends.
  */

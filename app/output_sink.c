@@ -11,6 +11,11 @@ typedef struct file_sink {
     au_output_sink sink;
     const char *name; /* for messages */
     apr_file_t *file; /* NULL: standard output */
+    apr_pool_t *pool;
+    int regular;       /* a file, and no pipe or device: it can be emptied */
+    int created;       /* by us */
+    int kept;          /* written by the thread that pushes before the writer closes */
+    apr_off_t written; /* of the writer's thread */
 } file_sink;
 
 /* A full disk too, for this user. Not every system knows it. */
@@ -41,6 +46,8 @@ static au_error *cannot(const char *what, const file_sink *sink, apr_status_t st
         error = au_error_hint(error, "choose a file in a folder that you may write to");
     } else if (APR_STATUS_IS_ENOENT(status) || APR_STATUS_IS_ENOTDIR(status)) {
         error = au_error_hint(error, "create the folder first");
+    } else if (status == EISDIR) {
+        error = au_error_hint(error, "name a file in that folder, for example profile.mojo");
     }
     return error;
 }
@@ -50,14 +57,61 @@ static au_error *write_file(au_output_sink *base, const void *bytes, size_t len)
     file_sink *sink = (file_sink *)base;
     apr_status_t status = sink->file ? apr_file_write_full(sink->file, bytes, len, NULL)
                                      : (apr_status_t)au_write_all(AU_FD_STDOUT, bytes, len);
+    sink->written += (apr_off_t)len;
     return status == APR_SUCCESS ? NULL : cannot("write to", sink, status);
+}
+
+/* Leaves a file in which nothing of worth was written as it was found: empty, or not there. If it is another one by now
+ * that has the name, or somebody else has written to it, it is left alone. */
+static void take_back(const file_sink *sink)
+{
+    apr_finfo_t ours, named;
+    if (!sink->regular || sink->sink.occupied ||
+        apr_file_info_get(&ours, APR_FINFO_IDENT | APR_FINFO_SIZE, sink->file) != APR_SUCCESS ||
+        ours.size > sink->written || apr_file_trunc(sink->file, 0) != APR_SUCCESS) {
+        return;
+    }
+    if (sink->created && apr_stat(&named, sink->name, APR_FINFO_LINK | APR_FINFO_IDENT, sink->pool) == APR_SUCCESS &&
+        named.device == ours.device && named.inode == ours.inode) {
+        (void)apr_file_remove(sink->name, sink->pool);
+    }
 }
 
 static au_error *close_file(au_output_sink *base)
 {
     file_sink *sink = (file_sink *)base;
+    if (!sink->kept) {
+        take_back(sink);
+    }
     apr_status_t status = sink->file ? apr_file_close(sink->file) : APR_SUCCESS;
     return status == APR_SUCCESS ? NULL : cannot("finish", sink, status);
+}
+
+au_error *au_output_sink_keep(au_output_sink *base)
+{
+    file_sink *sink = (file_sink *)base;
+    apr_status_t status = sink->sink.occupied ? apr_file_trunc(sink->file, 0) : APR_SUCCESS;
+    if (status != APR_SUCCESS) {
+        return cannot("empty", sink, status);
+    }
+    sink->kept = 1;
+    return NULL;
+}
+
+/* Tells whether the file is ours. The last try is for a symbolic link to a file that is not there yet, and for one that
+ * somebody has made between the first two. */
+static apr_status_t open_file(file_sink *sink)
+{
+    const apr_int32_t how = APR_FOPEN_WRITE | APR_FOPEN_BINARY, make = APR_FOPEN_CREATE;
+    apr_status_t status = apr_file_open(&sink->file, sink->name, how, APR_FPROT_OS_DEFAULT, sink->pool);
+    if (APR_STATUS_IS_ENOENT(status)) {
+        status = apr_file_open(&sink->file, sink->name, how | make | APR_FOPEN_EXCL, APR_FPROT_OS_DEFAULT, sink->pool);
+        sink->created = status == APR_SUCCESS;
+        if (APR_STATUS_IS_EEXIST(status)) {
+            status = apr_file_open(&sink->file, sink->name, how | make, APR_FPROT_OS_DEFAULT, sink->pool);
+        }
+    }
+    return status;
 }
 
 au_error *au_output_sink_open(const char *path, apr_pool_t *pool, au_output_sink **out)
@@ -66,13 +120,16 @@ au_error *au_output_sink_open(const char *path, apr_pool_t *pool, au_output_sink
     sink->sink.write = write_file;
     sink->sink.close = close_file;
     sink->name = path ? path : "standard output";
+    sink->pool = pool;
     if (path) {
-        apr_status_t status =
-            apr_file_open(&sink->file, path, APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_TRUNCATE | APR_FOPEN_BINARY,
-                          APR_FPROT_OS_DEFAULT, pool);
+        apr_finfo_t info;
+        apr_status_t status = open_file(sink);
         if (status != APR_SUCCESS) {
             return cannot("open", sink, status);
         }
+        sink->regular = apr_file_info_get(&info, APR_FINFO_TYPE | APR_FINFO_SIZE, sink->file) == APR_SUCCESS &&
+                        info.filetype == APR_REG;
+        sink->sink.occupied = sink->regular && info.size > 0;
     } else {
         au_set_binary(AU_FD_STDOUT);
     }

@@ -24,6 +24,7 @@ typedef struct run {
     const au_options *options;
     au_console words; /* standard error */
     uint32_t read_cap;
+    au_output_sink *sink; /* as long as `output` */
     au_output *output;
     au_emit *emit;
     au_target target;
@@ -136,7 +137,6 @@ static int give_up_output(void *baton)
     return au_signals_count() > 1 || now - me->ending_since_ns > READER_PATIENCE_NS;
 }
 
-/* The start of the stream is written at once, so that an output that cannot take it ends us before anything starts. */
 static au_error *begin_stream(run *me)
 {
     const au_options *options = me->options;
@@ -150,36 +150,50 @@ static au_error *begin_stream(run *me)
     if (end == AU_EMIT_GOES_ON) {
         end = au_emit_metadata(me->emit, "mode", "%s", options->mode == AU_MODE_CPU ? "cpu" : "wall");
     }
-    if (end == AU_EMIT_NO_MEMORY) {
-        return au_error_memory();
-    }
-    if (end != AU_EMIT_GOES_ON || au_output_flush(me->output)) {
+    return end == AU_EMIT_NO_MEMORY ? au_error_memory() : NULL;
+}
+
+/* The start of the stream is written at once, so that an output that cannot take it ends us before anything starts. */
+static au_error *begin_stream_at_once(run *me)
+{
+    au_error *error = begin_stream(me);
+    if (!error && au_output_flush(me->output)) {
         au_output *output = me->output;
         me->output = NULL;
-        au_error *error = au_output_close(output);
+        error = au_output_close(output);
         return error ? error : au_error_create(AU_ERR_IO, 0, "cannot write the samples");
     }
-    return NULL;
+    return error;
 }
 
 static au_error *open_output(run *me, apr_pool_t *pool)
 {
     const au_options *options = me->options;
-    au_output_sink *sink;
-    au_error *error = au_output_sink_open(options->output, pool, &sink);
+    au_error *error = au_output_sink_open(options->output, pool, &me->sink);
     if (error) {
         return error;
     }
     au_signals_init(); /* not before: a pipe that waits for its reader is opened under the signals' usual effect */
     au_output_options how = {
         .compress = options->compress, .immediate = options->pipe, .give_up = give_up_output, .baton = me};
-    error = au_output_create(&how, sink, pool, &me->output);
+    error = au_output_create(&how, me->sink, pool, &me->output);
     if (error) {
-        au_error_clear(sink->close(sink));
+        au_error_clear(me->sink->close(me->sink));
         return error;
     }
     me->emit = au_emit_create(AU_MOJO_KEY_LIMIT, push, me);
-    return me->emit ? begin_stream(me) : au_error_memory();
+    if (!me->emit) {
+        return au_error_memory();
+    }
+    return me->sink->occupied ? NULL : begin_stream_at_once(me);
+}
+
+/* An interpreter was found: the profile takes the place of what was in the file. A write that fails is found by the
+ * first sample. */
+static au_error *keep_output(run *me)
+{
+    au_error *error = au_output_sink_keep(me->sink);
+    return error || !me->sink->occupied ? error : begin_stream(me);
 }
 
 /* ---- the interpreter ---------------------------------------------------------------------------------------- */
@@ -386,6 +400,10 @@ static int sample(run *me)
     error = find_python(me, &python);
     if (error) {
         return abandon(me, au_target_explain(&me->target, options, error));
+    }
+    error = keep_output(me);
+    if (error) {
+        return abandon(me, (au_failure){.error = error, .sign = AU_SIGN_SKULL});
     }
     announce(me, python);
     say_how_long(me);

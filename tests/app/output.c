@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/output.h"
 
+#include <apr_file_io.h>
 #include <apr_general.h>
+#include <apr_strings.h>
 #include <apr_thread_cond.h>
 #include <apr_thread_mutex.h>
 #include <apr_time.h>
@@ -375,6 +377,153 @@ START_TEST(hanging_sink_can_be_left)
 }
 END_TEST
 
+/* ---- files ----------------------------------------------------------------------------------------------------- */
+
+static const char old_profile[] = "a profile of old";
+
+/* The path of a file that is not there. */
+static char *free_path(void)
+{
+    const char *folder;
+    apr_file_t *file;
+    ck_assert_int_eq(apr_temp_dir_get(&folder, pool), APR_SUCCESS);
+    char *path = apr_pstrcat(pool, folder, "/austin-XXXXXX", NULL);
+    ck_assert_int_eq(apr_file_mktemp(&file, path, APR_FOPEN_CREATE | APR_FOPEN_EXCL | APR_FOPEN_WRITE, pool),
+                     APR_SUCCESS);
+    apr_file_close(file);
+    ck_assert_int_eq(apr_file_remove(path, pool), APR_SUCCESS);
+    return path;
+}
+
+static void write_to(const char *path, const char *text, apr_int32_t how)
+{
+    apr_file_t *file;
+    ck_assert_int_eq(apr_file_open(&file, path, APR_FOPEN_WRITE | APR_FOPEN_CREATE | how, APR_FPROT_OS_DEFAULT, pool),
+                     APR_SUCCESS);
+    ck_assert_int_eq(apr_file_write_full(file, text, strlen(text), NULL), APR_SUCCESS);
+    apr_file_close(file);
+}
+
+static char *content_of(const char *path, apr_size_t *length)
+{
+    char *text = apr_pcalloc(pool, 1000);
+    apr_file_t *file;
+    *length = 0;
+    if (apr_file_open(&file, path, APR_FOPEN_READ | APR_FOPEN_BINARY, APR_FPROT_OS_DEFAULT, pool) != APR_SUCCESS) {
+        return NULL;
+    }
+    (void)apr_file_read_full(file, text, 999, length);
+    apr_file_close(file);
+    return text;
+}
+
+static void open_and_begin(const char *path, int compress, au_output_sink **file)
+{
+    au_error *error = au_output_sink_open(path, pool, file);
+    ck_assert_msg(error == NULL, "%s", error ? error->message : "");
+    error = au_output_create(&(au_output_options){.compress = compress}, *file, pool, &output);
+    ck_assert_msg(error == NULL, "%s", error ? error->message : "");
+}
+
+static void finish(void)
+{
+    au_error *error = au_output_close(output);
+    ck_assert_msg(error == NULL, "%s: %s", error ? error->message : "", error ? error->cause : "");
+}
+
+/* A run that came to nothing has not touched the file, plain or compressed. */
+START_TEST(old_profile_stays)
+{
+    char *path = free_path();
+    apr_size_t length;
+    au_output_sink *file;
+    write_to(path, old_profile, 0);
+    open_and_begin(path, _i, &file);
+    ck_assert(file->occupied);
+    finish();
+    ck_assert_str_eq(content_of(path, &length), old_profile);
+    apr_file_remove(path, pool);
+}
+END_TEST
+
+START_TEST(old_profile_makes_way)
+{
+    char *path = free_path();
+    apr_size_t length;
+    au_output_sink *file;
+    write_to(path, old_profile, 0);
+    open_and_begin(path, _i, &file);
+    ck_assert_ptr_null(au_output_sink_keep(file));
+    ck_assert_int_eq(au_output_push(output, "new", 3), 0);
+    finish();
+    char *text = content_of(path, &length);
+    if (_i) {
+        au_buf packed = {(uint8_t *)text, length, length};
+        au_buf plain = decompress(&packed);
+        ck_assert_uint_eq(plain.len, 3);
+        ck_assert_int_eq(memcmp(plain.data, "new", 3), 0);
+        au_buf_deinit(&plain);
+    } else {
+        ck_assert_str_eq(text, "new");
+    }
+    apr_file_remove(path, pool);
+}
+END_TEST
+
+/* Neither there before: gone again; there and empty: empty again. */
+START_TEST(what_is_not_kept_is_taken_back)
+{
+    char *path = free_path();
+    apr_size_t length;
+    au_output_sink *file;
+    if (_i & 1) {
+        write_to(path, "", 0);
+    }
+    open_and_begin(path, _i >> 1, &file);
+    ck_assert(!file->occupied);
+    ck_assert_int_eq(au_output_push(output, "the start of a stream", 21), 0);
+    ck_assert_int_eq(au_output_flush(output), 0);
+    ck_assert_ptr_nonnull(content_of(path, &length));
+    ck_assert_uint_gt(length, 0);
+    finish();
+    ck_assert_int_eq(content_of(path, &length) != NULL, _i & 1);
+    ck_assert_uint_eq(length, 0);
+    if (_i & 1) {
+        apr_file_remove(path, pool);
+    }
+}
+END_TEST
+
+START_TEST(what_others_did_is_left_alone)
+{
+    char *path = free_path();
+    apr_size_t length;
+    au_output_sink *file;
+    open_and_begin(path, 0, &file);
+    if (_i) { /* another file has the name now */
+        ck_assert_int_eq(apr_file_remove(path, pool), APR_SUCCESS);
+    }
+    write_to(path, "words of others", APR_FOPEN_APPEND);
+    finish();
+    ck_assert_str_eq(content_of(path, &length), "words of others");
+    apr_file_remove(path, pool);
+}
+END_TEST
+
+START_TEST(folder_is_no_file)
+{
+    const char *folder;
+    au_output_sink *file;
+    ck_assert_int_eq(apr_temp_dir_get(&folder, pool), APR_SUCCESS);
+    au_error *error = au_output_sink_open(folder, pool, &file);
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, AU_ERR_IO);
+    ck_assert_ptr_nonnull(strstr(error->message, folder));
+    ck_assert_ptr_nonnull(error->hint);
+    au_error_clear(error);
+}
+END_TEST
+
 Suite *au_output_suite(void)
 {
     Suite *suite = suite_create("output");
@@ -391,6 +540,11 @@ Suite *au_output_suite(void)
     tcase_add_test(group, full_ring_waits_and_counts);
     tcase_add_loop_test(group, write_error_is_told, 0, 4);
     tcase_add_loop_test(group, error_at_the_very_end_is_told, 0, 2);
+    tcase_add_loop_test(group, old_profile_stays, 0, 2);
+    tcase_add_loop_test(group, old_profile_makes_way, 0, 2);
+    tcase_add_loop_test(group, what_is_not_kept_is_taken_back, 0, 4);
+    tcase_add_loop_test(group, what_others_did_is_left_alone, 0, 2);
+    tcase_add_test(group, folder_is_no_file);
 #ifdef __SANITIZE_THREAD__
     (void)hanging_sink_can_be_left;
     puts("SKIP: output: a hanging sink can be left: ThreadSanitizer takes what is left behind for a race");

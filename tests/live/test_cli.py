@@ -205,6 +205,42 @@ def test_unwritable_output(box):
     refused(box, ["-o", "/proc/nothing/here", "-p", target.pid], 5, "/proc/nothing/here")
 
 
+@test("one")
+def test_old_profile_stays_until_there_is_a_new_one(box):
+    """Whatever ends a run before an interpreter was found: the file is what it was, or is not there."""
+    script = os.path.join(box.dir, "not-executable")
+    open(script, "w").close()
+    sleeper = box.spawn(["sleep", "30"])
+    failing = (
+        (1, ["no-such-command-at-all"]),
+        (1, [script]),
+        (1, ["true"]),
+        (1, ["-p", 2**22 - 1]),
+        (10, ["-t", "200ms", "-p", sleeper.pid]),
+        (10, ["-P", "-t", "200ms", "sh", "-c", "sleep 1; true"]),
+    )
+    old = os.urandom(100000)
+    for name in ("old.mojo", "old.mojo.zst"):
+        path = box.path(name)
+        for code, arguments in failing:
+            with open(path, "wb") as handle:
+                handle.write(old)
+            refused(box, ["-o", path] + arguments, code)
+            with open(path, "rb") as handle:
+                need(handle.read() == old, "%s: %s has changed", arguments, name)
+            os.unlink(path)
+            refused(box, ["-o", path] + arguments, code)
+            need(not os.path.exists(path), "%s: %s was left behind", arguments, name)
+        with open(path, "wb") as handle:
+            handle.write(old)
+        link = box.path("link-to-" + name)
+        os.symlink(name, link)
+        run = box.austin(["-i", "1ms", "-o", link] + box.command("steady.py", seconds=0.4), path=path)
+        need(run.code == 0, "%s", run.text())
+        need(os.path.islink(link), "the link has become a file")
+        need(len(box.stream(run).samples) > 50, "%s: too few samples", name)
+
+
 def as_nobody(box):
     """The program where an unprivileged user can run it."""
     if os.geteuid() != 0:
