@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/messages.h"
 
+#include <apr_errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,14 +56,34 @@ static void wrap_sentence(au_buf *out, const char *message, const char *cause, s
     au_buf_deinit(&sentence);
 }
 
+const char *au_message_shortage(int os_code)
+{
+    apr_status_t status = APR_FROM_OS_ERROR(os_code);
+    if (APR_STATUS_IS_EMFILE(status)) {
+        return "raise the limit of open files, for example: ulimit -n 1024";
+    }
+    if (APR_STATUS_IS_ENFILE(status)) {
+        return "the whole system has too many files open: end other programs, or raise fs.file-max";
+    }
+    if (APR_STATUS_IS_ENOMEM(status)) {
+        return "raise the limit of memory (ulimit -v, or memory.max of the control group), or end other programs";
+    }
+    if (APR_STATUS_IS_EAGAIN(status)) {
+        return "raise the limit of processes and threads (ulimit -u, or pids.max of the control group) or that of "
+               "memory (ulimit -v)";
+    }
+    return NULL;
+}
+
 void au_message_show(const au_console *console, au_sign sign, const au_error *error)
 {
     au_buf out = {0};
+    const char *hint = error->hint ? error->hint : au_message_shortage(error->os_code);
     (void)au_words_append(&out, "\n%s ", au_sign_text(sign));
     wrap_sentence(&out, error->message, error->cause, SIGN_COLUMNS, console->width);
-    if (error->hint) {
+    if (hint) {
         (void)au_words_append(&out, "%*s", SIGN_COLUMNS, "");
-        wrap_sentence(&out, error->hint, NULL, SIGN_COLUMNS, console->width);
+        wrap_sentence(&out, hint, NULL, SIGN_COLUMNS, console->width);
     }
     (void)au_words_append(&out, "\n");
     au_console_put(console, &out);
@@ -118,10 +139,16 @@ static const char *cannot(const au_subject *subject)
     return subject->command ? "Cannot launch" : "Cannot attach to";
 }
 
-/* True if both messages begin with the same words, so that one of them is enough. */
+static int names_an_attempt(const char *text)
+{
+    return strncmp(text, "Cannot launch", 13) == 0 || strncmp(text, "Cannot attach", 13) == 0;
+}
+
+/* True if both messages begin with the same words, or say the same of a child that is opened, so that one of them is
+ * enough. */
 static int says_the_same(const char *a, const char *b)
 {
-    return strncmp(a, b, sizeof "Cannot launch" - 1) == 0;
+    return strncmp(a, b, 13) == 0 || (names_an_attempt(a) && names_an_attempt(b));
 }
 
 /* Moves the words of `why` into the cause and the hint of `error`, and ends it. */
@@ -152,8 +179,11 @@ au_error *au_message_launch_failed(const au_subject *subject, au_error *why)
     }
     au_error *error = au_error_create(AU_ERR_OS, why->os_code, "Cannot launch %s", name_of(subject, name, sizeof name));
     error = because(error, why);
+    const char *shortage = au_message_shortage(error->os_code);
     if (!error->hint) {
-        error = au_error_hint(error, "check the name of the program, PATH, and that the file may be executed");
+        error = au_error_hint(error, "%s",
+                              shortage ? shortage
+                                       : "check the name of the program, PATH, and that the file may be executed");
     }
     return error;
 }
@@ -208,8 +238,10 @@ au_error *au_message_attach_failed(const au_subject *subject, au_error *why)
     au_error *error =
         au_error_create(why->code, why->os_code, "%s %s", cannot(subject), name_of(subject, name, sizeof name));
     error = because(error, why);
-    if (!error->hint && error->code == AU_ERR_OS) {
-        error = au_error_hint(error, "look up the PID again, for example with 'pgrep -af python'");
+    const char *shortage = au_message_shortage(error->os_code);
+    if (!error->hint && (shortage || error->code == AU_ERR_OS)) {
+        error = au_error_hint(error, "%s",
+                              shortage ? shortage : "look up the PID again, for example with 'pgrep -af python'");
     }
     return error;
 }

@@ -42,6 +42,12 @@ void au_message_show_usage(const au_console *console, const au_error *error);
 /** One line (or more, when wrapped) of news with a sign. */
 void au_message_say(const au_console *console, au_sign sign, const char *format, ...) AU_PRINTF(3, 4);
 
+/**
+ * What to do when the system has no more of something (descriptors, threads, memory), whatever it was wanted for; NULL
+ * if `os_code`, an errno-like number, says nothing of that kind. au_message_show adds it to an error without a hint.
+ */
+const char *au_message_shortage(int os_code);
+
 /** What is sampled: a launched program or a process that was there before. */
 typedef struct au_subject {
     const char *command; /**< NULL: attached */

@@ -249,11 +249,12 @@ static const char *quantity(const char *text, const unit *units, uint64_t limit,
         over |= value > (UINT64_MAX - digit) / 10;
         value = over ? 0 : value * 10 + digit;
     }
+    int has_units = units[1].name != NULL;
     while (units->name && strcmp(units->name, text) != 0) {
         units++;
     }
     if (!units->name) {
-        return *text == '.' || *text == ',' ? "it must be a whole number" : "its unit is not known";
+        return *text == '.' || *text == ',' || !has_units ? "it must be a whole number" : "its unit is not known";
     }
     if (over || value > limit / units->factor) {
         return "it is too large";

@@ -3,7 +3,9 @@
 #include <apr_file_io.h>
 #include <apr_strings.h>
 #include <errno.h>
+#include <string.h>
 
+#include "app/messages.h"
 #include "app/output.h"
 #include "platform/platform.h"
 
@@ -32,6 +34,7 @@ static int is_over_quota(apr_status_t status)
 static au_error *cannot(const char *what, const file_sink *sink, apr_status_t status)
 {
     char text[128];
+    int opening = strcmp(what, "open") == 0;
     au_error *error = au_error_create(AU_ERR_IO, (int)APR_TO_OS_ERROR(status), "cannot %s %s", what, sink->name);
     error = au_error_cause(error, "%s", apr_strerror(status, text, sizeof text));
     if (status == EFBIG) {
@@ -42,12 +45,14 @@ static au_error *cannot(const char *what, const file_sink *sink, apr_status_t st
                                      "sample");
     } else if (APR_STATUS_IS_EPIPE(status)) {
         error = au_error_hint(error, "the program that was reading the samples has ended");
-    } else if (APR_STATUS_IS_EACCES(status)) {
+    } else if (APR_STATUS_IS_EACCES(status) || status == EPERM || status == EROFS) {
         error = au_error_hint(error, "choose a file in a folder that you may write to");
     } else if (APR_STATUS_IS_ENOENT(status) || APR_STATUS_IS_ENOTDIR(status)) {
         error = au_error_hint(error, "create the folder first");
     } else if (status == EISDIR) {
         error = au_error_hint(error, "name a file in that folder, for example profile.mojo");
+    } else if (opening && !au_message_shortage((int)APR_TO_OS_ERROR(status))) {
+        error = au_error_hint(error, "choose another file");
     }
     return error;
 }

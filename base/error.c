@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static au_error au__no_memory = {AU_ERR_MEMORY, 0, "out of memory", NULL, NULL};
+static au_error au__no_memory = {AU_ERR_MEMORY, ENOMEM, "out of memory", "the system gives no more of it (ENOMEM)",
+                                 "raise the limit of memory (ulimit -v, or memory.max of the control group), or end "
+                                 "other programs"};
 static au_error au__gone = {AU_ERR_GONE, 0, "the process has gone", NULL, NULL};
 
 static int is_static(const au_error *error)

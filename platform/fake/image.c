@@ -510,7 +510,8 @@ static au_error *image_open(au_sys *sys, au_pid pid, unsigned want, au_proc **ou
                               "there is no process of that number");
     }
     if (want & AU_WANT_STOP) {
-        return au_error_create(AU_ERR_OS, 0, "Cannot attach to process %" PRId64 ": an image cannot be stopped", pid);
+        return au_error_cause(au_error_create(AU_ERR_OS, 0, "Cannot attach to process %" PRId64, pid),
+                              "an image cannot be stopped");
     }
     image_proc *made = calloc(1, sizeof *made);
     if (!made) {

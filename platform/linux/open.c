@@ -316,8 +316,10 @@ static au_error *bind(au_sys *sys, linux_proc *lp)
 
     /* The directory was opened after the pidfd: if the latter has not ended now, both are the same process. */
     linux_stat stat;
+    errno = 0;
     if (au__linux_gone(lp) || au__linux_read_stat(lp, lp->dir, &stat) != 0) {
-        return cannot_attach(AU_ERR_OS, ESRCH, pid, "the process has ended");
+        return errno == EMFILE || errno == ENFILE ? cannot_attach(AU_ERR_OS, errno, pid, strerror(errno))
+                                                  : cannot_attach(AU_ERR_OS, ESRCH, pid, "the process has ended");
     }
     if (lp->pidfd < 0) {
         char text[4096];
@@ -365,8 +367,7 @@ au_error *au__linux_proc_open(au_sys *sys, au_pid pid, unsigned want, au_proc **
         return not_there(pid, ESRCH);
     }
     if (want & AU_WANT_STOP) {
-        return au_error_create(AU_ERR_OS, ENOSYS, "Cannot attach to process %" PRId64 ": stopping is not available yet",
-                               pid);
+        return cannot_attach(AU_ERR_OS, ENOSYS, pid, "stopping is not available yet");
     }
     linux_proc *lp = create(pid);
     if (!lp) {

@@ -104,9 +104,9 @@ static au_error *cannot_launch(const char *name, int os_code)
 {
     char text[256];
     au_error *error =
-        au_error_create(AU_ERR_OS, os_code, "Cannot launch %s: %s", name,
-                        os_code == ENOENT && !strchr(name, '/') ? "there is no such command along PATH"
-                                                                : au_os_error_text(os_code, text, sizeof text));
+        au_error_cause(au_error_create(AU_ERR_OS, os_code, "Cannot launch %s", name), "%s",
+                       os_code == ENOENT && !strchr(name, '/') ? "there is no such command along PATH"
+                                                               : au_os_error_text(os_code, text, sizeof text));
     switch (os_code) {
     case ENOENT:
         return au_error_hint(error, "check the name, or give the path of the program");

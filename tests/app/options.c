@@ -362,7 +362,7 @@ static const struct {
     {"-x 18446744073709551", "too large"},
     {"-p 0", "above 0"},
     {"-p=-1", "negative"},
-    {"-p 12a", "unit"},
+    {"-p 12a", "whole number"},
     {"-p 2147483648", "too large"},
     {"-p 4294967297", "too large"},
     {"-o=", "empty"},

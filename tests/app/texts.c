@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,6 +270,40 @@ START_TEST(nothing_is_said_twice)
 }
 END_TEST
 
+/* What the system has no more of is named with its limit, whatever it was wanted for. */
+static const struct {
+    int os_code;
+    const char *remedy;
+} shortages[] = {{EMFILE, "ulimit -n"}, {ENFILE, "fs.file-max"}, {ENOMEM, "ulimit -v"}, {EAGAIN, "ulimit -u"}};
+
+START_TEST(shortages_name_their_limit)
+{
+    int code = shortages[_i].os_code;
+    holds(au_message_shortage(code), shortages[_i].remedy);
+    ck_assert_ptr_null(au_message_shortage(ENOENT));
+    ck_assert_ptr_null(au_message_shortage(0));
+    au_error *why = au_error_cause(au_error_create(AU_ERR_OS, code, "Cannot launch nosuch"), "too many");
+    const char *text = words(au_message_launch_failed(&unborn, why), AU_ERR_OS);
+    holds(text, "Cannot launch \"nosuch\": too many.");
+    holds(text, shortages[_i].remedy);
+    why = au_error_cause(au_error_create(AU_ERR_OS, code, "Cannot attach to process 4242"), "too many");
+    text = words(au_message_attach_failed(&launched, why), AU_ERR_OS);
+    ck_assert_ptr_null(strstr(text, "attach")); /* it says already that it cannot be launched */
+    holds(text, ": too many.");
+    holds(text, shortages[_i].remedy);
+}
+END_TEST
+
+START_TEST(no_memory_says_what_helps)
+{
+    const char *text = words(au_error_memory(), AU_ERR_MEMORY);
+    holds(text, "out of memory: ");
+    holds(text, "ENOMEM");
+    holds(text, "ulimit -v");
+    holds(text, "memory.max");
+}
+END_TEST
+
 START_TEST(missing_rights)
 {
     const char *text = words(
@@ -391,6 +426,8 @@ Suite *au_texts_suite(void)
     tcase_add_test(group, python_messages);
     tcase_add_test(group, attach_messages);
     tcase_add_test(group, nothing_is_said_twice);
+    tcase_add_loop_test(group, shortages_name_their_limit, 0, (int)(sizeof shortages / sizeof shortages[0]));
+    tcase_add_test(group, no_memory_says_what_helps);
     tcase_add_loop_test(group, missing_rights, 0, (int)(sizeof rights / sizeof rights[0]));
     tcase_add_test(group, other_messages);
     tcase_add_test(group, names_may_be_long);

@@ -65,6 +65,7 @@ def test_bad_usage(box):
         ["-x", "abc", "true"],
         ["-t", "abc", "true"],
         ["-p", "0"],
+        ["-p", "12x"],
         ["-p", "-5"],
         ["-p", "abc"],
         ["--cpu=1", "true"],
@@ -139,10 +140,40 @@ def test_the_command_keeps_its_own_options(box):
 
 @test()
 def test_bad_command(box):
-    refused(box, ["-o", box.path(), "no-such-command-at-all"], 1, "Cannot launch", "no-such-command-at-all")
+    run = refused(box, ["-o", box.path(), "no-such-command-at-all"], 1, "Cannot launch", "no-such-command-at-all")
+    need(run.errors.count("Cannot launch") == 1, "said twice: %s", run.text())
     script = os.path.join(box.dir, "not-executable")
     open(script, "w").close()
     refused(box, ["-o", box.path(), script], 1, "Cannot launch")
+
+
+@test("one")
+def test_little_of_everything(box):
+    """Each number of descriptors and each size of memory: it works, or what is missing is named with its limit."""
+    import resource
+
+    path = box.path()
+    target = box.start("steady.py", seconds=0)
+
+    def tried(what, limit, arguments, remedies):
+        run = box.austin(
+            ["-P", "-i", "1ms", "-o", path] + arguments,
+            preexec_fn=lambda: resource.setrlimit(what, (limit, limit)),
+        )
+        if run.code in (0, 254):
+            return True
+        if "shared librar" not in run.errors and "relocation" not in run.errors and "mmap" not in run.errors:
+            # else it was the dynamic linker
+            need(any(r in run.errors for r in remedies), "limit %d, %s: %s", limit, arguments, run.text())
+        return False
+
+    launch = box.command("steady.py", seconds=0.2)
+    attach = ["-x", "100ms", "-p", target.pid]
+    for arguments in (launch, attach):
+        works = [tried(resource.RLIMIT_NOFILE, limit, arguments, ["ulimit -n"]) for limit in range(4, 24)]
+        need(works[-1] and not works[0], "%s: %s", arguments, works)
+    works = [tried(resource.RLIMIT_AS, limit << 20, attach, ["ulimit -v"]) for limit in (4, 6, 9, 13, 18, 30, 60)]
+    need(works[-1], "60 MiB are not enough: %s", works)
 
 
 @test()
@@ -201,6 +232,7 @@ def test_unwritable_output(box):
     for path in (os.path.join(box.dir, "no", "such", "folder.mojo"), box.dir):
         run = refused(box, ["-o", path] + box.command("steady.py", seconds=0.5), 5, path)
         need("ready" not in run.out, "the program was started although its samples have nowhere to go")
+        need(len(run.errors.strip().splitlines()) == 2, "no remedy: %s", run.text())
     target = box.start("steady.py", seconds=0)
     refused(box, ["-o", "/proc/nothing/here", "-p", target.pid], 5, "/proc/nothing/here")
 
