@@ -248,14 +248,61 @@ au_error *au_message_attach_failed(const au_subject *subject, au_error *why)
 
 /* ---- rights ------------------------------------------------------------------------------------------------- */
 
+/* How to get the right to read any process, for somebody who does not have it yet. */
+static au_error *get_right(au_error *error, const au_subject *subject, const au_explanation *explanation)
+{
+    if (explanation->in_container) {
+        return au_error_hint(error, "start the container with: docker run --cap-add SYS_PTRACE; or run austin on the "
+                                    "host");
+    }
+    if (explanation->is_root) {
+        return au_error_hint(error, "you are root here, but without the capability CAP_SYS_PTRACE: run austin outside "
+                                    "of this user namespace or sandbox");
+    }
+    return au_error_hint(error, "run austin as root: sudo austin -p %" PRId64, subject->pid);
+}
+
+/* Somebody who has that right is refused all the same. */
+static au_error *right_is_of_no_use(au_error *error, const au_subject *subject, const au_explanation *explanation)
+{
+    if (explanation->right == AU_RIGHT_NAMESPACE) {
+        error = au_error_cause(error,
+                               "austin has the capability CAP_SYS_PTRACE, but it does not reach process %" PRId64
+                               ", which is in another user namespace or protected by the system around",
+                               subject->pid);
+        return au_error_hint(error, "run austin where the process was started%s",
+                             explanation->in_container ? ": in its own container, or on the host"
+                                                       : ": outside of this user namespace or sandbox");
+    }
+    if (explanation->right == AU_RIGHT_SECCOMP) {
+        error =
+            au_error_cause(error, "austin has the capability CAP_SYS_PTRACE, but a filter of system calls (seccomp) "
+                                  "does not let it read other processes");
+        return au_error_hint(error, "run austin outside of the sandbox; a container can be started with: docker run "
+                                    "--security-opt seccomp=unconfined");
+    }
+    error = au_error_cause(error,
+                           "austin has the capability CAP_SYS_PTRACE, so something else protects process %" PRId64
+                           ", such as a security module (AppArmor, SELinux) or a sandbox",
+                           subject->pid);
+    return au_error_hint(error,
+                         "look for the refusal in the kernel's log (journalctl -k), or run austin outside of the "
+                         "sandbox");
+}
+
 static au_error *missing_right(au_error *error, const au_subject *subject, const au_explanation *explanation)
 {
     au_pid pid = subject->pid;
+    if (explanation->may_trace && explanation->right != AU_RIGHT_PTRACE_SCOPE) {
+        return right_is_of_no_use(error, subject, explanation);
+    }
     switch (explanation->right) {
     case AU_RIGHT_OTHER_USER:
         error = au_error_cause(error, "process %" PRId64 " belongs to the user with id %" PRId64 ", not to you", pid,
                                explanation->uid);
-        return au_error_hint(error, "run austin as that user, or as root: sudo austin -p %" PRId64, pid);
+        return explanation->is_root
+                   ? get_right(error, subject, explanation)
+                   : au_error_hint(error, "run austin as that user, or as root: sudo austin -p %" PRId64, pid);
     case AU_RIGHT_PTRACE_SCOPE:
         error = au_error_cause(error, "kernel.yama.ptrace_scope is %d, which forbids reading %s", explanation->scope,
                                explanation->scope == 1   ? "processes that austin has not launched"
@@ -263,6 +310,9 @@ static au_error *missing_right(au_error *error, const au_subject *subject, const
                                                          : "any other process until the next boot");
         if (explanation->scope >= 3) {
             return au_error_hint(error, "set kernel.yama.ptrace_scope to 2 or less in /etc/sysctl.d and boot again");
+        }
+        if (explanation->is_root) {
+            return get_right(error, subject, explanation);
         }
         return au_error_hint(error,
                              "run it as root: sudo austin -p %" PRId64 "; or give austin the right once: sudo setcap "
@@ -273,13 +323,13 @@ static au_error *missing_right(au_error *error, const au_subject *subject, const
                                "process %" PRId64 " has capabilities that you do not have, or is in another user "
                                "namespace",
                                pid);
-        return au_error_hint(error, "run austin as root: sudo austin -p %" PRId64, pid);
+        return get_right(error, subject, explanation);
     case AU_RIGHT_NOT_DUMPABLE:
         error = au_error_cause(error,
                                "process %" PRId64 " has protected its memory (it is set-user-id or called "
                                "PR_SET_DUMPABLE)",
                                pid);
-        return au_error_hint(error, "run austin as root: sudo austin -p %" PRId64, pid);
+        return get_right(error, subject, explanation);
     case AU_RIGHT_SECCOMP:
         error = au_error_cause(error, "this system does not let austin read other processes at all%s",
                                explanation->in_container ? ": the container lacks the capability SYS_PTRACE" : "");
@@ -294,6 +344,7 @@ static au_error *missing_right(au_error *error, const au_subject *subject, const
     case AU_RIGHT_ROOT:
         error = au_error_cause(error, "this system lets only root read other processes");
         return au_error_hint(error, "run austin as root: sudo austin ...");
+    case AU_RIGHT_NAMESPACE: /* nobody without the capability */
     case AU_RIGHT_UNKNOWN:
     case AU_RIGHT_NONE_MISSING:
         break;
@@ -309,9 +360,10 @@ au_error *au_message_not_permitted(const au_subject *subject, const au_explanati
     error = because(error, why);
     error = missing_right(error, subject, explanation);
     if (!error->hint) {
-        error = au_error_hint(error, explanation->in_container
-                                         ? "start the container with: docker run --cap-add SYS_PTRACE"
-                                         : "run austin as root (sudo), or give it the capability CAP_SYS_PTRACE");
+        error = au_error_hint(
+            error, explanation->in_container ? "start the container with: docker run --cap-add SYS_PTRACE"
+                   : explanation->is_root    ? "run austin where root has the capability CAP_SYS_PTRACE"
+                                             : "run austin as root (sudo), or give it the capability CAP_SYS_PTRACE");
     }
     return error;
 }

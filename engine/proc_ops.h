@@ -223,6 +223,7 @@ typedef enum au_right {
     AU_RIGHT_PTRACE_SCOPE, /**< Yama: `scope` is 1, 2 or 3 */
     AU_RIGHT_CAPABILITY,   /**< the process has more capabilities than we have, or another user namespace */
     AU_RIGHT_NOT_DUMPABLE, /**< it made itself undumpable (set-id, PR_SET_DUMPABLE) */
+    AU_RIGHT_NAMESPACE,    /**< we have the capability, but not in the user namespace of the process */
     AU_RIGHT_SECCOMP,      /**< the system call itself is refused to us (container without SYS_PTRACE) */
     AU_RIGHT_HARDENED,     /**< macOS: hardened runtime or SIP */
     AU_RIGHT_ROOT          /**< macOS: needs root in any case */
@@ -233,6 +234,8 @@ typedef struct au_explanation {
     int64_t uid; /**< owner of the process; -1 if not known */
     int scope;   /**< AU_RIGHT_PTRACE_SCOPE: kernel.yama.ptrace_scope */
     int in_container;
+    int is_root;   /**< we are user 0: that is not what is missing */
+    int may_trace; /**< Linux: we have CAP_SYS_PTRACE: neither is that */
 } au_explanation;
 
 /** Return 0 to go on, anything else to stop the enumeration (which is no error). */

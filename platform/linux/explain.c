@@ -61,15 +61,20 @@ static int in_container(void)
     return 0;
 }
 
-static int same_link(const char *a, const char *b)
+enum { SAME, OTHER, HIDDEN };
+
+static int compare_links(const char *a, const char *b)
 {
     char path[4096], left[128], right[128];
     snprintf(path, sizeof path, "%s/%s", au__linux_proc_root, a);
     ssize_t n = readlink(path, left, sizeof left);
     snprintf(path, sizeof path, "%s/%s", au__linux_proc_root, b);
     ssize_t m = readlink(path, right, sizeof right);
-    /* What cannot be read is not known to differ. */
-    return n <= 0 || m <= 0 || (n == m && memcmp(left, right, (size_t)n) == 0);
+    if (m < 0 && (errno == EACCES || errno == EPERM)) {
+        return HIDDEN;
+    }
+    /* What is not there is not known to differ. */
+    return n <= 0 || m <= 0 || (n == m && memcmp(left, right, (size_t)n) == 0) ? SAME : OTHER;
 }
 
 /** Is the call as such allowed to us? Asked on our own memory, where no other rule can refuse. */
@@ -98,31 +103,38 @@ void au__linux_explain(au_sys *sys, au_pid pid, au_explanation *out)
     out->in_container = in_container();
 
     char name[96], theirs[8192], ours[8192];
+    if (au__linux_slurp_root("self/status", ours, sizeof ours) <= 0) {
+        return;
+    }
+    int64_t our_uid = au__linux_status_number(ours, "Uid", 1);
+    uint64_t our_caps = hex_field(ours, "\nCapEff:");
+    out->is_root = our_uid == 0;
+    out->may_trace = (our_caps >> CAPABILITY_SYS_PTRACE & 1) != 0;
     snprintf(name, sizeof name, "%" PRId64 "/status", pid);
-    if (au__linux_slurp_root(name, theirs, sizeof theirs) <= 0 ||
-        au__linux_slurp_root("self/status", ours, sizeof ours) <= 0) {
+    if (au__linux_slurp_root(name, theirs, sizeof theirs) <= 0) {
         return;
     }
     out->uid = au__linux_status_number(theirs, "Uid", 0);
-    int64_t our_uid = au__linux_status_number(ours, "Uid", 0);
-    uint64_t our_caps = hex_field(ours, "\nCapEff:"), their_caps = hex_field(theirs, "\nCapPrm:");
-    int traces_all = (our_caps >> CAPABILITY_SYS_PTRACE & 1) != 0;
+    uint64_t their_caps = hex_field(theirs, "\nCapPrm:");
 
     char self[96], other[96];
     snprintf(other, sizeof other, "%" PRId64 "/ns/user", pid);
     snprintf(self, sizeof self, "self/ns/user");
-    int same_namespace = same_link(self, other);
+    int namespace = compare_links(self, other);
 
     if (!call_is_allowed()) {
         out->right = AU_RIGHT_SECCOMP;
         return;
     }
-    if (traces_all && same_namespace) {
+    if (out->may_trace) {
+        /* The link may be read by whoever may trace (proc(5), namespaces(7)): hidden is as good as another one. */
         out->scope = ptrace_scope();
-        out->right = out->scope >= 3 ? AU_RIGHT_PTRACE_SCOPE : AU_RIGHT_NONE_MISSING;
+        out->right = out->scope >= 3     ? AU_RIGHT_PTRACE_SCOPE
+                     : namespace == SAME ? AU_RIGHT_NONE_MISSING
+                                         : AU_RIGHT_NAMESPACE;
         return;
     }
-    if (out->in_container && our_uid == 0 && !traces_all) {
+    if (out->in_container && our_uid == 0) {
         out->right = AU_RIGHT_SECCOMP; /* root in a container without CAP_SYS_PTRACE */
         return;
     }
@@ -130,7 +142,7 @@ void au__linux_explain(au_sys *sys, au_pid pid, au_explanation *out)
         out->right = AU_RIGHT_OTHER_USER;
         return;
     }
-    if ((their_caps & ~hex_field(ours, "\nCapPrm:")) || !same_namespace) {
+    if ((their_caps & ~hex_field(ours, "\nCapPrm:")) || namespace == OTHER) {
         out->right = AU_RIGHT_CAPABILITY;
         return;
     }

@@ -238,12 +238,18 @@ static au_error *denied(au_sys *sys, au_pid pid, int os_code)
     case AU_RIGHT_NOT_DUMPABLE:
         error = au_error_cause(error, "it is not dumpable (set-user-id, or it asked for that)");
         break;
+    case AU_RIGHT_NAMESPACE:
+        error = au_error_cause(error, "our CAP_SYS_PTRACE does not reach it: it lives in another user namespace");
+        break;
     case AU_RIGHT_SECCOMP:
         error = au_error_cause(error, "this container may not trace (no CAP_SYS_PTRACE, or a seccomp filter)");
         break;
     default:
         error = au_error_cause(error, "%s", strerror(os_code));
         break;
+    }
+    if (why.may_trace) {
+        return error; /* the right is there; what to do then depends on the system around, and is the app's to say */
     }
     if (why.in_container) {
         return au_error_hint(error, "start the container with: docker run --cap-add SYS_PTRACE ...");
@@ -256,6 +262,9 @@ static au_error *denied(au_sys *sys, au_pid pid, int os_code)
         return au_error_hint(error,
                              "tracing is switched off until the next boot (kernel.yama.ptrace_scope=3): set it to "
                              "1 in /etc/sysctl.d and reboot, then run with sudo");
+    }
+    if (why.is_root) {
+        return au_error_hint(error, "run where root has the capability CAP_SYS_PTRACE");
     }
     return au_error_hint(error, "run with sudo, or once: sudo setcap cap_sys_ptrace=ep \"$(command -v austin)\"");
 }

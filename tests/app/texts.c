@@ -257,6 +257,31 @@ static const struct {
     {{.right = AU_RIGHT_UNKNOWN, .in_container = 1}, "EPERM", "--cap-add SYS_PTRACE"},
 };
 
+/* What is there already is not what is missing. */
+START_TEST(rights_that_are_held_are_not_asked_for)
+{
+    static const au_right all[] = {AU_RIGHT_UNKNOWN,    AU_RIGHT_NONE_MISSING, AU_RIGHT_OTHER_USER,
+                                   AU_RIGHT_CAPABILITY, AU_RIGHT_NOT_DUMPABLE, AU_RIGHT_NAMESPACE,
+                                   AU_RIGHT_SECCOMP};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        au_explanation explanation = {.right = all[i], .uid = 33, .in_container = _i, .is_root = 1, .may_trace = 1};
+        const char *text =
+            words(au_message_not_permitted(&attached, &explanation, au_error_create(AU_ERR_PERMISSION, 1, "EPERM")),
+                  AU_ERR_PERMISSION);
+        holds(text, "has the capability CAP_SYS_PTRACE");
+        ck_assert_ptr_null(strstr(text, "sudo"));
+        ck_assert_ptr_null(strstr(text, "as root"));
+        ck_assert_ptr_null(strstr(text, "--cap-add"));
+        ck_assert_ptr_null(strstr(text, "setcap"));
+        explanation.may_trace = 0; /* root of a user namespace, or without capabilities */
+        text = words(au_message_not_permitted(&attached, &explanation, au_error_create(AU_ERR_PERMISSION, 1, "EPERM")),
+                     AU_ERR_PERMISSION);
+        ck_assert_ptr_null(strstr(text, "sudo"));
+        holds(text, "SYS_PTRACE");
+    }
+}
+END_TEST
+
 START_TEST(nothing_is_said_twice)
 {
     au_explanation explanation = {.right = AU_RIGHT_UNKNOWN};
@@ -425,6 +450,7 @@ Suite *au_texts_suite(void)
     tcase_add_test(group, launch_messages);
     tcase_add_test(group, python_messages);
     tcase_add_test(group, attach_messages);
+    tcase_add_loop_test(group, rights_that_are_held_are_not_asked_for, 0, 2);
     tcase_add_test(group, nothing_is_said_twice);
     tcase_add_loop_test(group, shortages_name_their_limit, 0, (int)(sizeof shortages / sizeof shortages[0]));
     tcase_add_test(group, no_memory_says_what_helps);

@@ -815,6 +815,21 @@ START_TEST(explanations)
     ck_assert_int_eq(why.right, AU_RIGHT_PTRACE_SCOPE);
     ck_assert_int_eq(why.scope, 3);
 
+    ck_assert_int_eq(why.is_root, 1);
+    ck_assert_int_eq(why.may_trace, 1);
+    write_file(root, "sys/kernel/yama/ptrace_scope", "1\n"); /* our capability counts in our user namespace alone */
+    write_file(root, "self/ns/nothing", "");
+    write_file(root, "1234/ns/nothing", "");
+    char ours[64], theirs[64];
+    snprintf(ours, sizeof ours, "%s/self/ns/user", root);
+    snprintf(theirs, sizeof theirs, "%s/1234/ns/user", root);
+    ck_assert_int_eq(symlink("user:[1]", ours), 0);
+    ck_assert_int_eq(symlink("user:[2]", theirs), 0);
+    ck_assert_int_eq(explained().right, AU_RIGHT_NAMESPACE);
+    ck_assert_int_eq(unlink(theirs), 0);
+    ck_assert_int_eq(symlink("user:[1]", theirs), 0);
+    ck_assert_int_eq(explained().right, AU_RIGHT_NONE_MISSING);
+
     write_file(root, "1/cgroup", "12:pids:/docker/0123456789abcdef\n"); /* root in a container */
     write_file(root, "sys/kernel/yama/ptrace_scope", "1\n");
     status_file(root, "self", 0, some, some);
@@ -822,6 +837,8 @@ START_TEST(explanations)
     why = explained();
     ck_assert_int_eq(why.right, AU_RIGHT_SECCOMP);
     ck_assert_int_eq(why.in_container, 1);
+    ck_assert_int_eq(why.is_root, 1);
+    ck_assert_int_eq(why.may_trace, 0);
 
     au__linux_proc_root = before;
     snprintf(command, sizeof command, "rm -rf %s", root);
