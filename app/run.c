@@ -56,6 +56,8 @@ static int ending_status(au_ending ending)
         return EXIT_TERMINATED;
     case AU_END_HANGUP:
         return EXIT_HUNG_UP;
+    case AU_END_OTHER:
+        return 256 - au_signals_number();
     case AU_END_NONE:
         break;
     }
@@ -294,7 +296,8 @@ static void end_target(run *me)
     static const au_stop how[] = {[AU_END_NONE] = AU_STOP_INTERRUPT,
                                   [AU_END_INTERRUPT] = AU_STOP_INTERRUPT,
                                   [AU_END_TERMINATE] = AU_STOP_TERMINATE,
-                                  [AU_END_HANGUP] = AU_STOP_HANGUP};
+                                  [AU_END_HANGUP] = AU_STOP_HANGUP,
+                                  [AU_END_OTHER] = AU_STOP_TERMINATE};
     au_target_end(&me->target, how[au_signals_ending()], &me->words);
 }
 

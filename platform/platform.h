@@ -73,7 +73,8 @@ typedef enum au_ending {
     AU_END_NONE = 0,
     AU_END_INTERRUPT, /**< SIGINT, Ctrl-C: exit 254 */
     AU_END_TERMINATE, /**< SIGTERM, console close: exit 241 */
-    AU_END_HANGUP     /**< SIGHUP: exit 255 */
+    AU_END_HANGUP,    /**< SIGHUP: exit 255 */
+    AU_END_OTHER      /**< another one that is sent to end a process, such as SIGQUIT: exit 256 - its number */
 } au_ending;
 
 /** Installs the handlers; each one remembers its reason, counts and wakes the sleeping sampler. Call once. */
@@ -81,6 +82,9 @@ void au_signals_init(void);
 
 /** The first reason so far. Any thread. */
 au_ending au_signals_ending(void);
+
+/** The number of the signal behind it; 0: none, or the system has no signals. Any thread. */
+int au_signals_number(void);
 
 /** How many ending signals came so far (a second one means: do not wait). Any thread. */
 unsigned au_signals_count(void);

@@ -5,7 +5,28 @@
 
 #include "platform/posix/posix.h"
 
-const int au__posix_our_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGTTOU, SIGCHLD, SIGCONT, SIGTSTP, 0};
+/* Not every system has them all. */
+#if defined(SIGPWR)
+#define AU_SIGPWR SIGPWR,
+#else
+#define AU_SIGPWR
+#endif
+#if defined(SIGPOLL)
+#define AU_SIGPOLL SIGPOLL,
+#else
+#define AU_SIGPOLL
+#endif
+#if defined(SIGSTKFLT)
+#define AU_SIGSTKFLT SIGSTKFLT,
+#else
+#define AU_SIGSTKFLT
+#endif
+#define OTHER_ENDINGS                                                                                                  \
+    SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, AU_SIGPWR AU_SIGPOLL AU_SIGSTKFLT 0
+
+const int au__posix_other_endings[] = {OTHER_ENDINGS};
+const int au__posix_our_signals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGPIPE, SIGXFSZ,
+                                     SIGTTOU, SIGCHLD, SIGCONT, SIGTSTP, OTHER_ENDINGS};
 enum { OUR_SIGNALS = sizeof au__posix_our_signals / sizeof au__posix_our_signals[0] - 1 };
 
 static struct {

@@ -29,6 +29,12 @@ void au__posix_remember_origin(void);
  * Async-signal-safe. */
 void au__posix_restore_origin(void);
 
+/**
+ * Signals that end a process unless it handles them (signal(7)) and that are sent to it by somebody or by a timer or
+ * limit, but SIGINT, SIGTERM and SIGHUP. Not those of a fault, which shall leave a core. Ends with 0.
+ */
+extern const int au__posix_other_endings[];
+
 /** The signals that we handle or ignore for ourselves. Ends with 0. */
 extern const int au__posix_our_signals[];
 

@@ -5,19 +5,24 @@
 
 #include "platform/posix/posix.h"
 
-static atomic_int first_reason; /* au_ending */
+static atomic_int first; /* the number of the signal */
 static atomic_uint ending_signals;
 
 static void on_ending(int number)
 {
     int saved = errno;
-    int none = AU_END_NONE;
-    int reason = number == SIGINT ? AU_END_INTERRUPT : number == SIGHUP ? AU_END_HANGUP : AU_END_TERMINATE;
-    atomic_compare_exchange_strong(&first_reason, &none, reason);
+    int none = 0;
+    atomic_compare_exchange_strong(&first, &none, number);
     atomic_fetch_add(&ending_signals, 1u);
     au_sys *sys = au_platform_sys();
     sys->ops->wake(sys);
     errno = saved;
+}
+
+static int is_ignored(int number)
+{
+    struct sigaction before;
+    return sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
 }
 
 void au_signals_init(void)
@@ -27,12 +32,16 @@ void au_signals_init(void)
     sigfillset(&action.sa_mask);
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
     for (int i = 0; i < 3; i++) {
-        struct sigaction before;
         /* Started with a hangup ignored (nohup): so be it. The other two are asked for and always obeyed. */
-        if (ending[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) {
-            continue;
+        if (ending[i] != SIGHUP || !is_ignored(SIGHUP)) {
+            sigaction(ending[i], &action, NULL);
         }
-        sigaction(ending[i], &action, NULL);
+    }
+    /* What would have been our death, with an unfinished file, is an end like any other. */
+    for (const int *other = au__posix_other_endings; *other; other++) {
+        if (!is_ignored(*other)) {
+            sigaction(*other, &action, NULL);
+        }
     }
     sigset_t open;
     sigemptyset(&open);
@@ -50,7 +59,23 @@ void au_signals_init(void)
 
 au_ending au_signals_ending(void)
 {
-    return (au_ending)atomic_load(&first_reason);
+    switch (atomic_load(&first)) {
+    case 0:
+        return AU_END_NONE;
+    case SIGINT:
+        return AU_END_INTERRUPT;
+    case SIGTERM:
+        return AU_END_TERMINATE;
+    case SIGHUP:
+        return AU_END_HANGUP;
+    default:
+        return AU_END_OTHER;
+    }
+}
+
+int au_signals_number(void)
+{
+    return atomic_load(&first);
 }
 
 unsigned au_signals_count(void)

@@ -51,6 +51,52 @@ def test_signals_to_the_profiler_launched(box):
         need(harness.duration_of(stream) > 0.2e6, "the file has no end")
 
 
+OTHER_ENDINGS = ("QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "PWR", "POLL")
+
+
+@test("one")
+def test_other_signals_that_end_a_process(box):
+    """They would have been the death of the profiler: a complete file all the same, and 256 less the number."""
+    target = box.start("steady.py", seconds=0)
+    runs = []
+    for name in OTHER_ENDINGS:
+        path = box.path()
+        runs.append((getattr(signal, "SIG" + name), path, box.begin(["-i", "10ms", "-o", path, "-p", target.pid])))
+    time.sleep(1.0)
+    for number, path, process in runs:
+        process.kill(number)
+    for number, path, process in runs:
+        got = process.wait(10)
+        need(got == 256 - number, "%s: exit status %d: %s", number.name, got, process.errors())
+        stream = box.stream(path)
+        need(harness.duration_of(stream) > 0.3e6 and stream.samples, "%s: the file has no end", number.name)
+    need(target.alive(), "the target was ended")
+
+    caught = os.path.join(box.dir, "caught")
+    path = box.path()
+    process = box.begin(
+        ["-i", "1ms", "-o", path] + box.command("steady.py", seconds=30, catch=box.interp.inside(caught))
+    )
+    process.wait_for("ready")
+    time.sleep(0.5)
+    process.kill(signal.SIGQUIT)
+    got = process.wait(15)
+    need(got == 256 - signal.SIGQUIT, "exit status %d: %s", got, process.errors())
+    with open(caught) as handle:
+        need(handle.read() == "%d\n" % signal.SIGTERM, "the program was not asked to end")
+    need(harness.duration_of(box.stream(path)) > 0.2e6, "the file has no end")
+
+    path = box.path()  # ignored from the start: stays so
+    process = box.begin(
+        ["-i", "1ms", "-x", "1", "-o", path, "-p", target.pid],
+        preexec_fn=lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+    )
+    time.sleep(0.5)
+    process.kill(signal.SIGUSR1)
+    got = process.wait(15)
+    need(got == 254, "exit status %d: %s", got, process.errors())
+
+
 @test("one")
 def test_program_that_ignores_the_signal(box):
     """A second signal does not wait."""
