@@ -18,6 +18,7 @@
 typedef struct row {
     const au_mojo_text *file, *scope; /* file NULL: the kernel */
     int64_t line;
+    int invalid; /* an Invalid frame of an older stream: it has no texts */
     double own, total;
     uint64_t last; /* 1 + index of the sample that it was last counted for */
 } row;
@@ -25,6 +26,7 @@ typedef struct row {
 typedef struct row_name {
     uint32_t file, scope;
     int64_t line;
+    int invalid;
 } row_name;
 
 /* Frames that differ in columns alone are one row; `rows` holds what an id of the reader stands for. */
@@ -64,33 +66,30 @@ static int grow(row_list *list, size_t needed)
     return 0;
 }
 
-static row *row_of(top *t, const au_mojo_text *file, const au_mojo_text *scope, int64_t line)
+static row *row_of(top *t, const row *like)
 {
     row_name name;
     memset(&name, 0, sizeof name);
-    name.file = file ? file->id : UINT32_MAX;
-    name.scope = scope->id;
-    name.line = line;
+    name.file = like->file ? like->file->id : UINT32_MAX;
+    name.scope = like->scope->id;
+    name.line = like->line;
+    name.invalid = like->invalid;
     row *found = apr_hash_get(t->by_name, &name, sizeof name);
     if (!found) {
-        found = apr_pcalloc(t->pool, sizeof *found);
-        found->file = file;
-        found->scope = scope;
-        found->line = line;
+        found = apr_pmemdup(t->pool, like, sizeof *like);
         apr_hash_set(t->by_name, apr_pmemdup(t->pool, &name, sizeof name), sizeof name, found);
     }
     return found;
 }
 
 /* Counts one frame; what it returns is the innermost so far. */
-static row *count(top *t, row_list *list, uint32_t id, const au_mojo_text *file, const au_mojo_text *scope,
-                  int64_t line, double weight)
+static row *count(top *t, row_list *list, uint32_t id, const row *like, double weight)
 {
     if (grow(list, (size_t)id + 1)) {
         return NULL;
     }
     if (!list->rows[id]) {
-        list->rows[id] = row_of(t, file, scope, line);
+        list->rows[id] = row_of(t, like);
     }
     row *r = list->rows[id];
     if (r->last != t->samples) {
@@ -115,14 +114,16 @@ static au_error *on_sample(void *context, const au_mojo_sample *sample)
         size_t frame_count = part ? sample->task_frame_count : sample->frame_count;
         for (size_t i = 0; i < frame_count; i++) {
             const au_mojo_sample_frame *frame = frames[i];
-            leaf = count(t, &t->by_frame, frame->id, frame->file, frame->scope, frame->line, weight);
+            row like = {.file = frame->file, .scope = frame->scope, .line = frame->line, .invalid = frame->invalid};
+            leaf = count(t, &t->by_frame, frame->id, &like, weight);
             if (!leaf) {
                 return au_error_memory();
             }
         }
     }
     for (size_t i = 0; i < sample->kernel_count; i++) {
-        leaf = count(t, &t->by_symbol, sample->kernel[i]->id, NULL, sample->kernel[i], 0, weight);
+        row like = {.scope = sample->kernel[i]};
+        leaf = count(t, &t->by_symbol, sample->kernel[i]->id, &like, weight);
         if (!leaf) {
             return au_error_memory();
         }
@@ -175,9 +176,10 @@ static int by_weight(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
+/* A name may be empty (Python lets code objects have any): a blank column would look like a mistake. */
 static const char *scope_text(const row *r)
 {
-    return r->file && !r->file->length && !r->scope->length ? ":INVALID:" : r->scope->text;
+    return r->invalid ? ":INVALID:" : r->scope->length ? r->scope->text : "\"\"";
 }
 
 static void print_rows(top *t, row *const *rows, size_t shown)

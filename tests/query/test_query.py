@@ -177,6 +177,15 @@ class Collapsed(unittest.TestCase):
         data = b'MOJ\x03' + stack() + FRAMES + refs(1) + b'\x04' + b'\x09\x05'
         self.assertEqual(run('collapsed', data=data), (0, 'P1;T0:T;a.py:main:1;:INVALID: 5\n', ''))
 
+    def test_empty_names_are_not_invalid(self):
+        """Python lets a code object have any name, also none; the two kinds of frames do not fall together."""
+        data = b'MOJ\x03' + stack() + frame(1, '', '', 0) + refs(1) + b'\x09\x05'
+        self.assertEqual(run('collapsed', data=data)[1], 'P1;T0:T;::0 5\n')
+        data += stack() + b'\x04' + b'\x09\x03'
+        rows = [line.split() for line in run('top', data=data)[1].splitlines() if '%' not in line]
+        self.assertIn(['62.50', '62.50', '""', ':0'], rows)
+        self.assertIn(['37.50', '37.50', ':INVALID:', ':0'], rows)
+
     def test_metadata_in_its_place(self):
         data = HEAD + stack() + b'\x09\x05' + b'\x01duration\x005\0'
         self.assertEqual(run('collapsed', data=data)[1], '# mode: wall\nP1;T0:T 5\n# duration: 5\n')
