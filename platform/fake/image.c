@@ -20,7 +20,7 @@ typedef struct range {
 
 typedef struct thread {
     au_tid tid;
-    uint64_t start_ns, switches;
+    uint64_t start_ns, switches, cpu_ns;
     au_run_state run;
     char name[32];
 } thread;
@@ -409,6 +409,16 @@ int au_image_set_thread(au_image *image, au_tid tid, au_run_state run, uint64_t 
     return 0;
 }
 
+int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns)
+{
+    thread *which = find_thread(image, tid);
+    if (!which) {
+        return -1;
+    }
+    which->cpu_ns = cpu_ns;
+    return 0;
+}
+
 int au_image_add_id(au_image *image, au_id_kind kind, uint64_t value, au_tid tid)
 {
     id_pair *ids = one_more(image->ids, image->n_ids, &image->cap_ids, sizeof *ids);
@@ -459,6 +469,9 @@ static size_t image_thread_states(au_proc *proc, au_thread_state *states, size_t
         }
         if (state->wanted & AU_STATE_RUN) {
             state->run = which->run;
+        }
+        if (state->wanted & AU_STATE_CPU) {
+            state->cpu_ns = which->cpu_ns;
         }
         state->outcome = AU_OK;
         ok++;
@@ -602,7 +615,7 @@ static const au_proc_ops image_ops = {
     .size = sizeof(au_proc_ops),
     .name = "image",
     .caps = AU_CAP_THREADS | AU_CAP_THREAD_STATES | AU_CAP_SWITCHES | AU_CAP_THREAD_ID_OF | AU_CAP_THREAD_NAME |
-            AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE,
+            AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU,
     .open = image_open,
     .close = image_close,
     .status = image_status,

@@ -304,6 +304,9 @@ static size_t rec_thread_states(au_proc *proc, au_thread_state *states, size_t n
         au__put_number(record, states[i].outcome);
         au__put_number(record, states[i].run);
         au__put_number(record, states[i].switches);
+        if (states[i].wanted & AU_STATE_CPU) { /* logs from before there was such a thing are read too */
+            au__put_number(record, states[i].cpu_ns);
+        }
     }
     end(rp->recorder, AU_LOG_THREAD_STATES);
     return ok;

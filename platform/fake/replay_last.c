@@ -9,7 +9,7 @@
 typedef struct last_thread {
     au_tid tid;
     au_run_state run;
-    uint64_t switches, start_time_ns;
+    uint64_t switches, cpu_ns, start_time_ns;
     int has_state, has_name, listed;
     char name[64];
 } last_thread;
@@ -189,6 +189,7 @@ static int learn_states(au__last_proc *last, au__cursor content)
         last_thread *thread = thread_of(last, au__get_signed(&content), 1);
         uint64_t wanted = au__get_number(&content), outcome = au__get_number(&content);
         uint64_t run = au__get_number(&content), switches = au__get_number(&content);
+        uint64_t cpu_ns = wanted & AU_STATE_CPU ? au__get_number(&content) : 0;
         if (!thread) {
             return -1;
         }
@@ -199,6 +200,9 @@ static int learn_states(au__last_proc *last, au__cursor content)
             }
             if (wanted & AU_STATE_SWITCHES) {
                 thread->switches = switches;
+            }
+            if (wanted & AU_STATE_CPU) {
+                thread->cpu_ns = cpu_ns;
             }
         }
     }
@@ -484,6 +488,7 @@ static size_t last_thread_states(au_proc *proc, au_thread_state *states, size_t 
         } else if (state->wanted) {
             state->run = thread->run;
             state->switches = thread->switches;
+            state->cpu_ns = thread->cpu_ns;
         }
         ok += state->outcome == AU_OK;
     }

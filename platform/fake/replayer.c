@@ -252,7 +252,7 @@ static size_t ord_thread_states(au_proc *proc, au_thread_state *states, size_t n
         same = au__get_number(&look) == n;
         for (size_t i = 0; same && i < n; i++) {
             same = au__get_signed(&look) == states[i].tid && au__get_number(&look) == states[i].wanted;
-            for (int skip = 0; skip < 3; skip++) {
+            for (int skip = 0; skip < (states[i].wanted & AU_STATE_CPU ? 4 : 3); skip++) {
                 au__get_number(&look);
             }
         }
@@ -275,6 +275,9 @@ static size_t ord_thread_states(au_proc *proc, au_thread_state *states, size_t n
         state->outcome = (uint32_t)au__get_number(&content);
         state->run = (au_run_state)au__get_number(&content);
         state->switches = au__get_number(&content);
+        if (state->wanted & AU_STATE_CPU) {
+            state->cpu_ns = au__get_number(&content);
+        }
         state->slot = 0;
         ok += state->outcome == AU_OK;
     }

@@ -2,7 +2,8 @@
 /*
  * Run states. Per thread two files of /proc/PID/task/TID are kept open and read again at offset 0:
  *  - schedstat: its third number counts how often the thread was given a CPU (kernel, Documentation/scheduler/
- *    sched-stats.rst). Its first, the run time, is only brought up to date at the scheduler's tick and proves nothing.
+ *    sched-stats.rst). Its first, the run time, is brought up to date at the scheduler's tick and when the thread
+ * leaves the CPU: no change proves nothing, but in the long run it is exact.
  *  - syscall: "running" while the thread is on a CPU or ready for one, else the call that it sleeps in
  *    (proc(5); kernel fs/proc/base.c, proc_pid_syscall).
  * Both stay bound to the thread: once it has ended they read as ESRCH, whoever has its number now.
@@ -128,23 +129,20 @@ static ssize_t read_thread_file(linux_proc *lp, linux_slot *slot, thread_file wh
     return got;
 }
 
-static int parse_switches(const char *text, uint64_t *out)
+/** The numbers of `schedstat`: CPU time, time waited, times switched in. */
+static int parse_schedstat(const char *text, uint64_t out[3])
 {
-    const char *at = text;
-    for (int i = 0; i < 2; i++) {
-        at = strchr(at, ' ');
-        if (!at) {
+    for (int i = 0; i < 3; i++) {
+        int digits = 0;
+        out[i] = 0;
+        for (; *text >= '0' && *text <= '9'; text++, digits++) {
+            out[i] = out[i] * 10 + (uint64_t)(*text - '0');
+        }
+        if (!digits || (i < 2 && *text++ != ' ')) {
             return -1;
         }
-        at++;
     }
-    uint64_t value = 0;
-    int digits = 0;
-    for (; *at >= '0' && *at <= '9'; at++, digits++) {
-        value = value * 10 + (uint64_t)(*at - '0');
-    }
-    *out = value;
-    return digits ? 0 : -1;
+    return 0;
 }
 
 static au_run_state run_of_letter(char letter)
@@ -187,12 +185,23 @@ static au_outcome run_by_stat(linux_proc *lp, linux_slot *slot, au_run_state *ru
     return *run == AU_RUN_GONE ? AU_GONE : AU_OK;
 }
 
+static void counts(au_thread_state *state, const uint64_t numbers[3], int counted)
+{
+    if (state->wanted & AU_STATE_SWITCHES) {
+        state->switches = numbers[2];
+    }
+    if (state->wanted & AU_STATE_CPU) {
+        state->cpu_ns = counted ? numbers[0] : 0;
+    }
+}
+
 static au_outcome one_state(linux_proc *lp, linux_slot *slot, au_thread_state *state)
 {
     char text[256];
-    uint64_t switches = 0;
+    uint64_t numbers[3] = {0};
     ssize_t got = read_thread_file(lp, slot, FILE_SCHEDSTAT, text, sizeof text);
-    int counted = got > 0 && parse_switches(text, &switches) == 0;
+    int counted = got > 0 && parse_schedstat(text, numbers) == 0;
+    uint64_t switches = numbers[2];
     if (got == 0) {
         return AU_GONE;
     }
@@ -200,7 +209,7 @@ static au_outcome one_state(linux_proc *lp, linux_slot *slot, au_thread_state *s
         return got < 0 ? outcome_of(got) : AU_UNSUPPORTED;
     }
     if (!(state->wanted & AU_STATE_RUN)) {
-        state->switches = switches;
+        counts(state, numbers, counted);
         return AU_OK;
     }
     au_run_state run = AU_RUN_UNKNOWN;
@@ -221,9 +230,7 @@ static au_outcome one_state(linux_proc *lp, linux_slot *slot, au_thread_state *s
     }
     if (outcome == AU_OK) {
         state->run = run;
-        if (state->wanted & AU_STATE_SWITCHES) {
-            state->switches = switches;
-        }
+        counts(state, numbers, counted);
     }
     return outcome;
 }

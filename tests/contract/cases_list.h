@@ -28,6 +28,7 @@
     X("threads", threads, AU_CAP_THREADS)                                                                              \
     X("thread_states", thread_states, AU_CAP_THREAD_STATES)                                                            \
     X("thread_states", switches, AU_CAP_THREAD_STATES | AU_CAP_SWITCHES)                                               \
+    X("thread_states", thread_cpu, AU_CAP_THREAD_STATES | AU_CAP_SWITCHES | AU_CAP_THREAD_CPU)                         \
     X("thread_states", states_end, AU_CAP_THREAD_STATES)                                                               \
     X("thread_states", states_stopped, AU_CAP_THREAD_STATES)                                                           \
     X("thread_id_of", thread_id_of, AU_CAP_THREAD_ID_OF)                                                               \

@@ -15,7 +15,8 @@ const char *case_table(world *w)
                ops->symbolise && ops->kernel_stack && ops->now && ops->sleep_until && ops->wake && ops->explain,
            "a member is not set");
     EXPECT(!(ops->caps & AU_CAP_SWITCHES) || (ops->caps & AU_CAP_THREAD_STATES), "switches without states");
-    EXPECT((ops->caps >> 14) == 0, "bits that nobody has defined");
+    EXPECT(!(ops->caps & AU_CAP_THREAD_CPU) || (ops->caps & AU_CAP_THREAD_STATES), "CPU time without states");
+    EXPECT((ops->caps >> 15) == 0, "bits that nobody has defined");
     return NULL;
 }
 
@@ -57,7 +58,7 @@ const char *case_close(world *w)
     for (int i = 0; i < 3; i++) {
         OPEN(w);
         uint8_t byte;
-        au_thread_state states[3] = {{.tid = w->spinner, .wanted = AU_STATE_RUN | AU_STATE_SWITCHES},
+        au_thread_state states[3] = {{.tid = w->spinner, .wanted = AU_STATE_RUN | AU_STATE_SWITCHES | AU_STATE_CPU},
                                      {.tid = w->sleeper, .wanted = AU_STATE_RUN | AU_STATE_SWITCHES},
                                      {.tid = w->extra, .wanted = AU_STATE_SWITCHES}};
         OPS(contract_open)->read(contract_open, w->data, &byte, 1);

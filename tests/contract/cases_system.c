@@ -95,6 +95,40 @@ const char *case_switches(world *w)
     return NULL;
 }
 
+/* A busy thread's CPU time grows with the clock; a sleeper's stands, whoever else runs, and grows when it has run. */
+const char *case_thread_cpu(world *w)
+{
+    OPEN(w);
+    au_proc *p = contract_open;
+    const unsigned all = BOTH | AU_STATE_CPU;
+    au_thread_state states[2] = {{.tid = w->spinner, .wanted = all}, {.tid = w->sleeper, .wanted = all}};
+    EXPECT(OPS(p)->thread_states(p, states, 2) == 2 && states[0].run == AU_RUN_RUNNING, "no states with CPU time");
+    uint64_t busy = states[0].cpu_ns, idle = states[1].cpu_ns, switches = states[1].switches;
+    EXPECT(busy > 0 && idle > 0, "a thread that has run has used no CPU");
+    uint64_t start = w->sys->ops->now(w->sys);
+    uint64_t passed = w->sys->ops->sleep_until(w->sys, start + 400000000u) - start;
+    states[1].wanted = AU_STATE_SWITCHES | AU_STATE_CPU;
+    EXPECT(OPS(p)->thread_states(p, states, 2) == 2, "a second look fails");
+    EXPECT(states[1].switches == switches && states[1].cpu_ns == idle, "a sleeper uses CPU");
+    EXPECT(!w->is_real || states[0].cpu_ns - busy > passed / 50, "a busy thread uses next to no CPU");
+    EXPECT(!w->is_real || states[0].cpu_ns - busy < passed * 3, "a busy thread uses more CPU than there is");
+    EXPECT(states[0].cpu_ns >= busy, "CPU time goes back");
+    busy = states[0].cpu_ns;
+    w->poke(w);
+    states[1].wanted = all;
+    EXPECT(OPS(p)->thread_states(p, states, 2) == 2 && states[1].run == AU_RUN_ASLEEP, "asleep again is not asleep");
+    EXPECT(states[1].cpu_ns > idle, "a thread has run and its CPU time stands");
+    EXPECT(states[0].cpu_ns >= busy, "CPU time goes back");
+    idle = states[1].cpu_ns;
+    states[1].wanted = AU_STATE_CPU;
+    EXPECT(OPS(p)->thread_states(p, states + 1, 1) == 1 && states[1].cpu_ns == idle, "CPU time alone is another one");
+    states[1].wanted = BOTH;
+    states[1].cpu_ns = 77;
+    EXPECT(OPS(p)->thread_states(p, states + 1, 1) == 1 && states[1].cpu_ns == 77, "CPU time without being asked");
+    shut();
+    return NULL;
+}
+
 const char *case_states_end(world *w)
 {
     OPEN(w);

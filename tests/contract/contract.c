@@ -28,7 +28,7 @@ const size_t contract_n_cases = sizeof contract_cases / sizeof contract_cases[0]
 
 static const char *const cap_names[] = {"threads", "thread_states", "switches",     "thread_id_of", "thread_name",
                                         "usage",   "processes",     "suspend",      "self_release", "registers",
-                                        "unwind",  "symbolise",     "kernel_stack", "module_file"};
+                                        "unwind",  "symbolise",     "kernel_stack", "module_file",  "thread_cpu"};
 
 static void name_caps(const char *system, uint64_t caps)
 {

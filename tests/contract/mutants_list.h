@@ -64,6 +64,12 @@
     X("thread_states", states_never_stopped)                                                                           \
     X("thread_states", states_never_gone)                                                                              \
     X("thread_states", states_count_all)                                                                               \
+    X("thread_states", cpu_unknown)                                                                                    \
+    X("thread_states", cpu_stuck)                                                                                      \
+    X("thread_states", cpu_is_microseconds)                                                                            \
+    X("thread_states", cpu_of_anybody)                                                                                 \
+    X("thread_states", cpu_unasked)                                                                                    \
+    X("thread_states", cpu_goes_back)                                                                                  \
     X("thread_states", states_keep_slots)                                                                              \
     X("thread_states", states_first_only_m)                                                                            \
     X("thread_id_of", id_of_is_identity)                                                                               \

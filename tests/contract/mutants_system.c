@@ -293,6 +293,18 @@ STATES_MUTANT(states_never_gone, {
     s->outcome = AU_OK;
 })
 STATES_MUTANT(states_count_all, ok = n)
+STATES_MUTANT(cpu_unknown, s->cpu_ns = 0)
+STATES_MUTANT(cpu_stuck, s->cpu_ns = 7000000)
+STATES_MUTANT(cpu_is_microseconds, s->cpu_ns /= 1000)
+STATES_MUTANT(cpu_of_anybody, {
+    static uint64_t more;
+    s->cpu_ns += s->wanted & AU_STATE_CPU ? ++more : 0;
+})
+STATES_MUTANT(cpu_unasked, s->cpu_ns = s->wanted & AU_STATE_CPU ? s->cpu_ns : 1)
+STATES_MUTANT(cpu_goes_back, {
+    static uint64_t less;
+    s->cpu_ns += ((uint64_t)1 << 60) - (less += 1000000000u);
+})
 
 static size_t states_keep_slot(au_proc *proc, au_thread_state *states, size_t n)
 {
