@@ -166,6 +166,7 @@ static int ask_states(au_engine *e)
 {
     const au_proc_ops *ops = e->remote.ops;
     int exact = (ops->caps & AU_CAP_SWITCHES) != 0;
+    const unsigned whole = AU_STATE_SWITCHES | AU_STATE_RUN | au__cpu_wanted(e);
     size_t n = 0;
     if (!(ops->caps & AU_CAP_THREAD_STATES)) {
         return 0;
@@ -190,7 +191,7 @@ static int ask_states(au_engine *e)
         }
         rec->asked = rec->unchanged || rec->still >= PATIENCE ? 2 : 1;
         e->states[n] = rec->state;
-        e->states[n].wanted = exact && rec->proven_asleep ? AU_STATE_SWITCHES : AU_STATE_SWITCHES | AU_STATE_RUN;
+        e->states[n].wanted = exact && rec->proven_asleep ? AU_STATE_SWITCHES : whole;
         e->state_owner[n++] = (uint32_t)i;
     }
     ops->thread_states(e->remote.proc, e->states, n);
@@ -217,7 +218,7 @@ static int ask_states(au_engine *e)
         rec->state = *state;
         if (only_count) {
             e->states[again] = *state;
-            e->states[again].wanted = AU_STATE_SWITCHES | AU_STATE_RUN;
+            e->states[again].wanted = whole;
             e->state_owner[again++] = e->state_owner[k];
         }
     }
@@ -348,7 +349,7 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
         rec->proven_asleep = rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0;
         return GIVEN;
     }
-    if (e->options.mode == AU_MODE_CPU && !runs_here(e, index)) {
+    if (e->options.mode == AU_MODE_CPU && (!runs_here(e, index) || !au__cpu_covers(e, rec, time_us))) {
         return GIVEN;
     }
     au_interp_rec *interp = au__interp_of(e, rec);
@@ -378,6 +379,9 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
     rec->proven_asleep = walk == AU_WALK_OK && rec->state.run == AU_RUN_ASLEEP &&
                          (e->remote.ops->caps & AU_CAP_SWITCHES) != 0 &&
                          (e->options.mode != AU_MODE_WALL || rec->asked == 2);
+    if (e->options.mode == AU_MODE_CPU) {
+        au__cpu_written(e, rec, time_us);
+    }
     return give(e, rec, time_us);
 }
 

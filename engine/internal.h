@@ -313,6 +313,14 @@ typedef struct au_standing {
     size_t count, cap; /* count 0: there is none */
 } au_standing;
 
+/** What the samples of a thread in CPU mode have said against what the system has counted (cpu.c). */
+typedef struct au_cpu_account {
+    uint64_t counted_ns; /* CPU time at the last look; 0: no look yet */
+    uint64_t switches;   /* at that look */
+    int64_t owed_ns;     /* counted and not written; negative: written and not counted (yet) */
+    int64_t lent_ns;     /* of the stint that it is in, not counted yet */
+} au_cpu_account;
+
 /** One thread state. What a pass over sleepers touches comes first. */
 typedef struct au_thread_rec {
     au_addr addr, interp;
@@ -332,6 +340,7 @@ typedef struct au_thread_rec {
     /* last accepted stack, and what of it the sink has taken */
     au_stack stack;
     au_thread_state state;
+    au_cpu_account cpu;
     char hex[20];
     uint32_t seen;   /* stamp of the list walk */
     uint64_t ident;  /* pthread_t */
@@ -522,6 +531,13 @@ uint32_t au__join_piece(au_piece *pieces, size_t *count, au_addr addr, uint32_t 
 int au__quiet_look(au_engine *e);
 /** A stack was read after the look of this pass: says what proves it in the next. */
 void au__quiet_prove(au_thread_rec *rec, const au_interp_rec *interp);
+
+/** What to ask of a thread beside its run state: AU_STATE_CPU or nothing (cpu.c). */
+unsigned au__cpu_wanted(const au_engine *e);
+/** In CPU mode a thread is ready, by rec->state as asked in this pass: is it to be written with the pass' time? */
+int au__cpu_covers(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
+/** It was. */
+void au__cpu_written(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
 
 /** Brings interps and threads up to date (threads.c). AU_OK, AU_GONE or AU_FAULT (kept as they were). */
 au_outcome au__threads_update(au_engine *e, int full);

@@ -23,6 +23,9 @@ Suite *au_standing_suite(void);
 /** Part of the find suite. */
 TCase *au_exec_case(void);
 
+/** Part of the threads suite. */
+TCase *au_cpu_case(void);
+
 /** Part of the hostile suite. */
 TCase *au_mutations_case(void);
 

@@ -716,5 +716,6 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, no_burst, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, ends, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, au_cpu_case());
     return suite;
 }

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CPU mode against a scheduler that is known: how much of what is ready is written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/engine/suites.h"
+#include "tests/engine/world.h"
+
+#define US UINT64_C(1000)
+#define MS (1000 * US)
+
+typedef enum phase { ON, READY, ASLEEP } phase;
+
+/* One thread and its scheduler. Lengths are means: each is drawn between half and one and a half of it. */
+typedef struct machine {
+    uint64_t on_ns, ready_ns, asleep_ns; /* after each other; 0: not at all */
+    uint64_t tick_ns;                    /* how often the time of a thread on the CPU is counted */
+    uint64_t interval_us;                /* 0: 100 us */
+    uint64_t freeze_at, freeze_ns;       /* stands still as a whole, the profiler too */
+    phase phase;
+    uint64_t now, until;
+    uint64_t cpu_ns, counted_ns, switches;
+    uint64_t seed;
+    uint64_t from_ns;                                       /* CPU time at the first pass */
+    uint64_t written_us, written_on_us;                     /* of samples; of those taken while it was on the CPU */
+    uint64_t passed_us, unwritten_us, longest_unwritten_us; /* passes in a row without a sample */
+    int sampled, uncounted;
+} machine;
+
+static world *w;
+static w_thread *t;
+static w_run run;
+
+static uint64_t length(machine *m, uint64_t mean)
+{
+    m->seed = m->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return mean / 2 + (m->seed >> 33) % (mean + 1);
+}
+
+static void next_phase(machine *m)
+{
+    if (m->phase == ON) {
+        m->counted_ns = m->cpu_ns;
+        m->phase = m->asleep_ns ? ASLEEP : m->ready_ns ? READY : ON;
+    } else if (m->phase == ASLEEP && m->ready_ns) {
+        m->phase = READY;
+    } else {
+        m->phase = ON;
+        m->switches++;
+    }
+    m->until = m->now + 1 + length(m, m->phase == ON ? m->on_ns : m->phase == READY ? m->ready_ns : m->asleep_ns);
+}
+
+static void advance(machine *m, uint64_t to)
+{
+    while (m->now < to) {
+        uint64_t tick = (m->now / m->tick_ns + 1) * m->tick_ns;
+        uint64_t step = m->until < tick ? m->until : tick;
+        step = (step < to ? step : to) - m->now;
+        m->cpu_ns += m->phase == ON ? step : 0;
+        m->now += step;
+        m->counted_ns = m->phase == ON && m->now == tick ? m->cpu_ns : m->counted_ns;
+        if (m->now == m->until) {
+            next_phase(m);
+        }
+    }
+}
+
+static void show(const machine *m)
+{
+    (void)au_image_set_thread(w->image, t->tid, m->phase == ASLEEP ? AU_RUN_ASLEEP : AU_RUN_RUNNING, m->switches);
+    (void)au_image_set_cpu(w->image, t->tid, m->uncounted ? 0 : m->counted_ns);
+}
+
+static void until_pass(void *baton, au_image *image, uint64_t deadline_ns)
+{
+    machine *m = baton;
+    (void)image;
+    if (m->freeze_ns && m->now >= m->freeze_at) {
+        au_image_set_time(image, deadline_ns + m->freeze_ns);
+        m->now = deadline_ns + m->freeze_ns;
+        m->until += m->freeze_ns;
+        m->freeze_ns = 0;
+    }
+    advance(m, deadline_ns);
+    show(m);
+}
+
+static int on_sample(w_run *r, const au_sample *sample)
+{
+    machine *m = r->baton;
+    m->written_us += sample->time_us;
+    m->written_on_us += m->phase == ON ? sample->time_us : 0;
+    m->sampled = 1;
+    return 0;
+}
+
+static int on_pass(w_run *r)
+{
+    machine *m = r->baton;
+    m->from_ns = r->passes == 1 ? m->cpu_ns : m->from_ns;
+    m->unwritten_us = m->sampled ? 0 : m->unwritten_us + r->time_us - m->passed_us;
+    m->longest_unwritten_us = m->unwritten_us > m->longest_unwritten_us ? m->unwritten_us : m->longest_unwritten_us;
+    m->passed_us = r->time_us;
+    m->sampled = 0;
+    return 0;
+}
+
+static void go(int build, machine *m, uint64_t passes, uint64_t caps_off)
+{
+    w = world_create(world_builds[build]);
+    t = world_basic(w);
+    w_run_init(&run, w);
+    if (caps_off) {
+        au_image_set_caps(w->image, au_image_sys(w->image)->ops->caps & ~caps_off);
+    }
+    m->now = au_image_sys(w->image)->ops->now(au_image_sys(w->image));
+    m->until = m->now + m->on_ns;
+    m->cpu_ns = m->counted_ns = 1000 * MS;
+    m->switches = 5;
+    show(m);
+    au_image_set_sleep_hook(w->image, until_pass, m);
+    run.options.mode = AU_MODE_CPU;
+    run.options.interval_us = m->interval_us ? m->interval_us : 100;
+    run.on_sample = on_sample;
+    run.on_pass = on_pass;
+    run.baton = m;
+    w_run_go(&run, passes);
+}
+
+/* CPU time of the passes, in us */
+static double truth(const machine *m)
+{
+    return (double)(m->cpu_ns - m->from_ns) / 1000;
+}
+
+static void end(void)
+{
+    w_run_deinit(&run);
+    world_destroy(w, 0);
+}
+
+#define MACHINE .tick_ns = 4 * MS, .seed = 3
+#define ROOM_US (2 * 5000 + 33 * 100.0) /* how late it may be counted, and the loan; the wander of the passes */
+
+/* Ready all the time, on the CPU for a half and a third of it, in slices of a scheduler's size and smaller. */
+static const machine crowded_by[] = {{MACHINE, .on_ns = 4 * MS, .ready_ns = 4 * MS},
+                                     {MACHINE, .on_ns = 4 * MS, .ready_ns = 8 * MS},
+                                     {MACHINE, .on_ns = 1 * MS, .ready_ns = 3 * MS},
+                                     {MACHINE, .on_ns = 60 * MS, .ready_ns = 60 * MS}};
+
+START_TEST(crowded)
+{
+    machine m = crowded_by[_i % 4];
+    go(_i / 4 * 8, &m, 50000, 0);
+    ck_assert_double_le(truth(&m) - ROOM_US, (double)m.written_us);
+    ck_assert_double_le((double)m.written_us, truth(&m) + ROOM_US);
+    /* and mostly with the stack of where it runs, not of where it waits */
+    ck_assert_double_ge((double)m.written_on_us, 0.7 * (double)m.written_us);
+    end();
+}
+END_TEST
+
+/* Sleeping in between, and waiting for the CPU each time: bursts longer and much shorter than the interval. */
+static const machine bursts_of[] = {{MACHINE, .on_ns = 3 * MS, .ready_ns = 2 * MS, .asleep_ns = 4 * MS},
+                                    {MACHINE, .on_ns = 100 * US, .ready_ns = 50 * US, .asleep_ns = 100 * US},
+                                    {MACHINE, .on_ns = 10 * US, .ready_ns = 10 * US, .asleep_ns = 12 * US},
+                                    {MACHINE, .on_ns = 2 * US, .ready_ns = 5 * US, .asleep_ns = 8 * US}};
+
+START_TEST(bursts)
+{
+    machine m = bursts_of[_i % 4];
+    go(_i / 4 * 8, &m, 50000, 0);
+    ck_assert_double_le(truth(&m) - ROOM_US, (double)m.written_us);
+    ck_assert_double_le((double)m.written_us, truth(&m) + ROOM_US);
+    end();
+}
+END_TEST
+
+/* With a CPU to spare the account changes nothing: what meets it ready is written. */
+static const machine alone_with[] = {{MACHINE, .on_ns = 3600000 * MS},
+                                     {MACHINE, .on_ns = 5 * MS, .asleep_ns = 5 * MS},
+                                     {MACHINE, .on_ns = 50 * US, .asleep_ns = 50 * US},
+                                     {MACHINE, .on_ns = 20 * MS, .asleep_ns = 20 * MS, .interval_us = 50000}};
+
+START_TEST(alone)
+{
+    machine m = alone_with[_i % 4];
+    uint64_t passes = m.interval_us ? 500 : 50000;
+    go(_i / 4 * 8, &m, passes, 0);
+    uint64_t written = m.written_us;
+    ck_assert_double_le(truth(&m) * (m.interval_us ? 0.85 : 0.99), (double)written);
+    ck_assert_double_le((double)written, truth(&m) * (m.interval_us ? 1.15 : 1.01));
+    end();
+    m = alone_with[_i % 4];
+    go(_i / 4 * 8, &m, passes, AU_CAP_THREAD_CPU);
+    ck_assert_uint_eq(written, m.written_us);
+    end();
+}
+END_TEST
+
+/* Without CPU time what is ready is written: of a system that has none, or does not count. */
+START_TEST(not_counted)
+{
+    machine m = {MACHINE, .on_ns = 4 * MS, .ready_ns = 4 * MS, .uncounted = _i == 0};
+    m.freeze_at = 1100 * MS;
+    m.freeze_ns = 60000 * MS;
+    go(0, &m, 5000, _i ? AU_CAP_THREAD_CPU : 0);
+    ck_assert_uint_ge(run.stats.duration_us, 60000000u);
+    ck_assert_uint_eq(m.written_us, run.stats.duration_us);
+    end();
+}
+END_TEST
+
+/* A system that counts once a second, as Linux does on a CPU without ticks: from the second second on all is written.
+ */
+START_TEST(counted_late)
+{
+    machine m = {MACHINE, .on_ns = 3600000 * MS};
+    m.tick_ns = 1000 * MS;
+    go(8, &m, 20000, 0);
+    uint64_t first = m.written_us;
+    ck_assert_uint_le(m.longest_unwritten_us, 1000000);
+    ck_assert_double_ge((double)first, truth(&m) - 1e6);
+    end();
+    m = (machine){MACHINE, .on_ns = 3600000 * MS};
+    m.tick_ns = 1000 * MS;
+    go(8, &m, 100000, 0);
+    ck_assert_double_ge((double)(m.written_us - first), 0.999 * 80000 * 100);
+    end();
+}
+END_TEST
+
+/* A minute in which nothing ran is not written, and what comes after it is. */
+START_TEST(suspended)
+{
+    machine m = {MACHINE, .on_ns = 3600000 * MS, .freeze_at = 2000 * MS, .freeze_ns = 60000 * MS};
+    go(8, &m, 50000, 0);
+    ck_assert_uint_ge(run.stats.duration_us, 60000000u);
+    ck_assert_double_le((double)m.written_us, truth(&m) + ROOM_US);
+    ck_assert_double_ge((double)m.written_us, truth(&m) - ROOM_US);
+    end();
+}
+END_TEST
+
+TCase *au_cpu_case(void)
+{
+    TCase *tcase = tcase_create("cpu");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_loop_test(tcase, crowded, 0, 8);
+    tcase_add_loop_test(tcase, bursts, 0, 8);
+    tcase_add_loop_test(tcase, alone, 0, 8);
+    tcase_add_loop_test(tcase, not_counted, 0, 2);
+    tcase_add_test(tcase, counted_late);
+    tcase_add_test(tcase, suspended);
+    return tcase;
+}
