@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Threads: their names, their births and ends, their time, who is on a CPU."""
 
+import os
 import re
 
 import harness
@@ -124,6 +125,42 @@ def test_cpu_mode_is_getrusage(box):
     need(
         abs(seen - used) <= (0.02 if box.long else 0.03) * used, "getrusage says %.0f us, the samples %d us", used, seen
     )
+
+
+def of_crowded(box, **options):
+    """{thread: (us by its own clock, us by its samples)} of a run of crowded.py, with the profiler on another CPU."""
+    cpus = os.sched_getaffinity(0)
+    if len(cpus) < 2:
+        raise harness.Skip("there is one CPU only: who shares it with its target does not see it run")
+    try:
+        os.sched_setaffinity(0, cpus - {max(cpus)})
+        run = box.launch("crowded.py", "-c", "-i", "100us", cpu=max(cpus), **options)
+    finally:
+        os.sched_setaffinity(0, cpus)
+    seen = {}
+    for sample in box.stream(run).samples:
+        seen[sample.thread] = seen.get(sample.thread, 0) + sample.time
+    return {name: (1e6 * used, seen.get(name, 0)) for name, used in run.done.items() if name in ("heavy", "light")}
+
+
+@test("each", tier="ci", alone=True, timeout=90)
+def test_cpu_mode_on_a_crowded_cpu(box):
+    """Ready for a CPU all the time, on one for a half or a third of it: its CPU time within 5 %."""
+    for others in (1, 2):
+        used, seen = of_crowded(box, seconds=15.0 if box.long else 4.0, others=others)["heavy"]
+        box.note("beside %d: CPU clock %.0f us, samples %d us (%.2f %%)", others, used, seen, 100 * seen / used)
+        need(abs(seen - used) <= 0.05 * used, "beside %d: its CPU clock says %.0f us, %d us", others, used, seen)
+
+
+@test("each", tier="ci", alone=True, timeout=90)
+def test_cpu_mode_shares_out_a_crowded_cpu(box):
+    """Two threads of a process, neither favoured: the shares of its CPU time within 3 points."""
+    both = of_crowded(box, seconds=15.0 if box.long else 5.0, others=1, light=1)
+    used, seen = (sum(of[i] for of in both.values()) for i in (0, 1))
+    true, ours = (100 * both["light"][i] / total for i, total in ((0, used), (1, seen)))
+    box.note("light has %.2f %% of %.0f us, samples say %.2f %% of %d us", true, used, ours, seen)
+    need(abs(ours - true) <= 3, "the light thread has %.1f %%, its samples %.1f %%", true, ours)
+    need(abs(seen - used) <= 0.05 * used, "together %.0f us by their clocks, %d us by samples", used, seen)
 
 
 @test("each", tier="ci")
