@@ -79,7 +79,7 @@ static int rebuild(au_last_written *last, size_t capacity, uint64_t oldest)
         }
         au_last_entry *slot = free_slot(last, entry->hash);
         *slot = *entry;
-        slot->next = slot->name_at = 0;
+        slot->next = slot->name_at = slot->next_name = 0;
         last->count++;
         if (entry->is_name) {
             slot->start = (uint32_t)last->spare.len;
@@ -130,6 +130,9 @@ static int found_in_order(au_last_written *last, int64_t pid, const char *thread
     if (strncmp((const char *)last->names.data + named->start, thread, named->length) != 0 || thread[named->length]) {
         return 0;
     }
+    /* of thousands of threads none is still in the cache, and there is other work before the next one is asked for */
+    __builtin_prefetch(&last->entries[entry->next ? entry->next - 1 : 0]);
+    __builtin_prefetch(&last->entries[entry->next_name ? entry->next_name - 1 : 0]);
     last->recent = at;
     *name = named;
     *of_state = entry;
@@ -181,6 +184,7 @@ int au_last_written_find(au_last_written *last, int64_t pid, const char *thread,
     entry->name_at = (uint32_t)(*name - last->entries) + 1;
     if (last->recent) {
         last->entries[last->recent - 1].next = here;
+        last->entries[last->recent - 1].next_name = entry->name_at;
     }
     last->recent = here;
     return 0;

@@ -28,6 +28,7 @@ typedef struct au_last_entry {
     uint32_t length;
     uint32_t next;    /**< of a thread state's entry: place + 1 of the one that was asked for after it; 0: not known */
     uint32_t name_at; /**< ... and of the entry of the name that it had */
+    uint32_t next_name; /**< that of `next`: both are fetched in advance */
     int is_name;
     int native_end; /**< of a name's entry: the frames written last end in one that looks native */
 } au_last_entry;

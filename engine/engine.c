@@ -58,6 +58,7 @@ void au_engine_destroy(au_engine *e)
     free(e->state_owner);
     free(e->list_pieces);
     free(e->list_range);
+    free(e->nameless);
     free(e->quiet_pieces);
     free(e->scratch.pieces);
     free(e->scratch.raw[0]);
@@ -439,6 +440,10 @@ static passed sample_all(au_engine *e, uint64_t time_us)
 {
     uint64_t number = e->stats.passes + 1;
     for (size_t i = 0; i < e->thread_count; i++) {
+        if (i + 2 < e->thread_count) { /* of thousands none is still in the cache */
+            __builtin_prefetch(e->threads[i + 2]);
+            __builtin_prefetch(&e->threads[i + 2]->stack);
+        }
         if (e->threads[i]->looked_pass == number) {
             continue;
         }

@@ -473,6 +473,8 @@ struct au_engine {
     uint32_t heads_piece;     /* first of their pieces in the batch */
     au_outcome heads_outcome; /* of the look in this pass */
     size_t names_from;        /* where the next look at the names begins */
+    au_thread_rec **nameless; /* scratch of a search for names */
+    size_t nameless_cap;
     uint32_t asks;            /* run states that this pass may still ask for in advance */
     uint64_t main_ident;
     uint64_t next_state_id;

@@ -132,16 +132,43 @@ static au_next collect_active(void *baton, au_addr key, au_addr value)
     return AU_NEXT_GO;
 }
 
-static au_thread_rec *nameless(au_engine *e, uint64_t ident, au_addr interp, size_t *from)
+static int by_ident(const void *a, const void *b)
 {
-    for (size_t i = *from; i < e->thread_count; i++) {
+    uint64_t x = (*(au_thread_rec *const *)a)->ident;
+    uint64_t y = (*(au_thread_rec *const *)b)->ident;
+    return (x > y) - (x < y);
+}
+
+/* The threads of `interp` (0: of any) that have no name yet, by their ident, into e->nameless. How many. */
+static size_t find_nameless(au_engine *e, au_addr interp)
+{
+    size_t count = 0;
+    if (au__grow(&e->nameless, &e->nameless_cap, e->thread_count, sizeof(au_thread_rec *), &e->stats)) {
+        return 0;
+    }
+    for (size_t i = 0; i < e->thread_count; i++) {
         au_thread_rec *rec = e->threads[i];
-        if (rec->ident == ident && !rec->thread_object && (!interp || rec->interp == interp)) {
-            *from = i + 1;
-            return rec;
+        if (!rec->thread_object && (!interp || rec->interp == interp)) {
+            e->nameless[count++] = rec;
         }
     }
-    return NULL;
+    qsort(e->nameless, count, sizeof *e->nameless, by_ident);
+    return count;
+}
+
+/* The first of them with that ident or a higher one. */
+static size_t nameless_from(const au_engine *e, size_t count, uint64_t ident)
+{
+    size_t low = 0;
+    for (size_t high = count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (e->nameless[middle]->ident < ident) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 /* Gives their names to the nameless threads of `interp` (0: of any) that the dict `active` knows. */
@@ -153,7 +180,8 @@ static void name_from(au_engine *e, au_addr active, au_addr interp, uint64_t now
     uint8_t copies[AT_ONCE][INT_MAX_BYTES];
     au_piece pieces[AT_ONCE];
     actives a = {{0}, 0};
-    if (len > INT_MAX_BYTES || au__pydict_each(&e->remote, active, collect_active, &a) != AU_OK) {
+    size_t nameless = find_nameless(e, interp);
+    if (!nameless || len > INT_MAX_BYTES || au__pydict_each(&e->remote, active, collect_active, &a) != AU_OK) {
         au_buf_deinit(&a.pairs);
         return;
     }
@@ -166,11 +194,14 @@ static void name_from(au_engine *e, au_addr active, au_addr interp, uint64_t now
         e->remote.ops->read_many(e->remote.proc, pieces, n);
         for (size_t k = 0; k < n; k++) {
             uint64_t ident;
-            size_t from = 0;
             if (pieces[k].outcome != AU_OK || au__int_value(l, copies[k], &ident) != AU_OK) {
                 continue;
             }
-            for (au_thread_rec *rec; (rec = nameless(e, ident, interp, &from)) != NULL;) {
+            for (size_t from = nameless_from(e, nameless, ident); from < nameless; from++) {
+                au_thread_rec *rec = e->nameless[from];
+                if (rec->ident != ident) {
+                    break;
+                }
                 rec->thread_object = au__u64(a.pairs.data + (i + k) * 16 + 8);
                 rec->name_due_ns = now + RENAME_MS * MS;
                 if (!read_name(e, rec)) {
