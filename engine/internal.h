@@ -108,7 +108,7 @@ size_t au__str_head_size(const au_layout *layout);
 size_t au__str_head_least(const au_layout *layout);
 
 /** Reads a str object and appends its text as UTF-8 (text.h). */
-au_outcome au__read_text(const au_remote *r, au_addr addr, size_t max, au_buf *out);
+au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out);
 
 /** The value of a copied int object (header and two digits), if it is not negative and below 2^60. */
 au_outcome au__int_value(const au_layout *layout, const uint8_t *copy, uint64_t *out);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "engine/internal.h"
-#include "engine/text.h"
 
 #define MS UINT64_C(1000000)
 
@@ -106,7 +105,7 @@ static int read_name(au_engine *e, au_thread_rec *rec)
     au_path *path = &rec->name_path;
     e->text.len = 0;
     if (au__instance_get(&e->remote, rec->thread_object, "_name", path, &value) != AU_OK ||
-        path->count == AU_PATH_MAX || au__read_text(&e->remote, value, AU_THREAD_NAME_MAX, &e->text) != AU_OK) {
+        path->count == AU_PATH_MAX || au__read_text(&e->remote, value, &e->text) != AU_OK) {
         return 0;
     }
     path->at[path->count] = value + e->remote.layout.str_length;

@@ -82,14 +82,14 @@ static au_outcome str_at(const au_remote *r, au_addr addr, au_str *out)
     return outcome == AU_OK ? au__str_judge(r, addr, head, len, out) : outcome;
 }
 
-au_outcome au__read_text(const au_remote *r, au_addr addr, size_t max, au_buf *out)
+au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out)
 {
     au_str s;
     au_outcome outcome = str_at(r, addr, &s);
     if (outcome != AU_OK) {
         return outcome;
     }
-    size_t count = s.length > max ? max : (size_t)s.length;
+    size_t count = s.length > AU_TEXT_MAX ? AU_TEXT_MAX : (size_t)s.length;
     uint8_t few[512];
     uint8_t *chars = few;
     if (count * s.width > sizeof few) {
@@ -99,7 +99,7 @@ au_outcome au__read_text(const au_remote *r, au_addr addr, size_t max, au_buf *o
         }
     }
     outcome = au__read(r, s.data, chars, count * s.width);
-    if (outcome == AU_OK && au_text_append(out, chars, count, s.width, s.length > count, max) != 0) {
+    if (outcome == AU_OK && au_text_append(out, chars, count, s.width, s.length > count) != 0) {
         outcome = AU_FAULT;
     }
     if (chars != few) {

@@ -51,7 +51,7 @@ static size_t encode(uint32_t c, uint8_t out[8])
     return 4;
 }
 
-int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int more, size_t max)
+int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int more)
 {
     static const uint8_t ellipsis[3] = {0xe2, 0x80, 0xa6};
     size_t start = out->len;
@@ -64,7 +64,7 @@ int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned wid
             return -2;
         }
         size_t n = encode(c, bytes);
-        if (out->len - start + n > max) {
+        if (out->len - start + n > AU_TEXT_MAX) {
             more = 1;
             break;
         }
@@ -72,7 +72,7 @@ int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned wid
             out->len = start;
             return -1;
         }
-        if (out->len - start + sizeof ellipsis <= max) {
+        if (out->len - start + sizeof ellipsis <= AU_TEXT_MAX) {
             cut = out->len;
         }
     }

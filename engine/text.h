@@ -14,16 +14,13 @@
 
 #include "base/buf.h"
 
-enum {
-    AU_TEXT_MAX = 16 * 1024,  /**< bytes of a name; a longer one is cut at a character and ends in U+2026 */
-    AU_THREAD_NAME_MAX = 1024 /**< the same of a thread's name, which is written with every sample */
-};
+enum { AU_TEXT_MAX = 16 * 1024 /**< bytes of a name; a longer one is cut at a character and ends in U+2026 */ };
 
 /**
  * Appends `count` characters of `width` bytes each (1: Latin-1 or ASCII, 2: UCS-2, 4: UCS-4, little-endian) as UTF-8,
- * at most `max` bytes. `more` says that the string goes on behind `count`. 0 on success, -1 when there is no
+ * at most AU_TEXT_MAX bytes. `more` says that the string goes on behind `count`. 0 on success, -1 when there is no
  * memory, -2 when a character is none (above U+10FFFF): then nothing was appended.
  */
-int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int more, size_t max);
+int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int more);
 
 #endif

@@ -33,7 +33,7 @@ static int feed(const uint32_t *chars, size_t count, unsigned width, int more)
             bytes[i * width + k] = (uint8_t)(chars[i] >> (8 * k));
         }
     }
-    result = au_text_append(&out, bytes, count, width, more, AU_TEXT_MAX);
+    result = au_text_append(&out, bytes, count, width, more);
     free(bytes);
     return result;
 }

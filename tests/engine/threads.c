@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/text.h"
 #include "tests/engine/suites.h"
 #include "tests/engine/world.h"
 
@@ -130,35 +129,6 @@ START_TEST(names)
                                             "Principal"};
         ck_assert_str_eq(run.samples[i].thread, shown[i % 4]);
     }
-    end();
-}
-END_TEST
-
-/* The name is in every sample of the thread, so a very long one is cut, at a character. */
-START_TEST(long_name)
-{
-    static const char *const ends[] = {"", "\xce\xbd\xce\xae", "\xf0\x9f\x90\x8d"};
-    begin(_i % WORLD_BUILDS);
-    w_thread *exact = another(w->interps, 1);
-    world_threading(w, w->interps);
-    char *name = calloc(1, 70001);
-    memset(name, 'n', AU_THREAD_NAME_MAX);
-    world_name(w, w->interps, exact, name, W_NAME_VALUES); /* as long as may be: whole */
-    memset(name, 'n', 70000);
-    const char *last = ends[_i / WORLD_BUILDS];
-    memcpy(name + AU_THREAD_NAME_MAX - 4, last, strlen(last)); /* across the place of the cut */
-    world_name(w, w->interps, t, name, W_NAME_VALUES);
-    w_run_go(&run, 2);
-    ck_assert_uint_eq(run.count, 4);
-    size_t kept = AU_THREAD_NAME_MAX - (strlen(last) ? 4 : 3); /* a character that does not fit goes */
-    ck_assert_uint_eq(strlen(run.samples[0].thread), AU_THREAD_NAME_MAX);
-    ck_assert_ptr_null(strstr(run.samples[0].thread, "\xe2\x80\xa6"));
-    for (size_t i = 1; i < 4; i += 2) {
-        ck_assert_uint_eq(strlen(run.samples[i].thread), kept + 3);
-        ck_assert_int_eq(memcmp(run.samples[i].thread, name, kept), 0);
-        ck_assert_str_eq(run.samples[i].thread + kept, "\xe2\x80\xa6");
-    }
-    free(name);
     end();
 }
 END_TEST
@@ -699,7 +669,6 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, not_begun, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, interpreters, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, names, 0, WORLD_BUILDS * 2);
-    tcase_add_loop_test(tcase, long_name, 0, WORLD_BUILDS * 3);
     tcase_add_loop_test(tcase, main_thread, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, names_of_interpreters, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, renamed, 0, WORLD_BUILDS * 2);
