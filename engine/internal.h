@@ -475,7 +475,7 @@ struct au_engine {
     size_t names_from;        /* where the next look at the names begins */
     au_thread_rec **nameless; /* scratch of a search for names */
     size_t nameless_cap;
-    uint32_t asks;            /* run states that this pass may still ask for in advance */
+    uint32_t asks; /* run states that this pass may still ask for in advance */
     uint64_t main_ident;
     uint64_t next_state_id;
     uint64_t random;
