@@ -89,7 +89,9 @@ def run(program, args, timeout, results):
         os.remove(tap)
     script = program.endswith('.py')
     command = ([sys.executable, '-B', '-u', program] if script else [program]) + args
-    env = dict(os.environ, CK_TAP_LOG_FILE_NAME=tap, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=1'),
+    # a small quarantine: each test is a fork, and its cost goes with the memory of what is forked
+    env = dict(os.environ, CK_TAP_LOG_FILE_NAME=tap,
+               ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=1:quarantine_size_mb=16'),
                UBSAN_OPTIONS=os.environ.get('UBSAN_OPTIONS', 'print_stacktrace=1'))
     env.setdefault('CK_VERBOSITY', 'normal')
     result, lines = Result(), []
