@@ -20,6 +20,10 @@
  *    the count of switches tells, a stint is lent to it, and what is counted of it goes to pay that back.
  *
  * So the sum over a thread is at most its CPU time and this room, whatever the ratio of its bursts to the interval is.
+ * It is not much less either: a thread that goes to sleep is no longer ready while it still has the CPU, to set its
+ * timer for instance, and so is a little short each time. What has come together of that, beyond what is random, is
+ * written when it has just gone to sleep again, with the stack that it went to sleep with.
+ *
  * On a machine with CPUs to spare every ready thread is covered, and written as if there were no account.
  *
  * Which thread, and which pass of a thread, is written needs no dice: each has an account of its own, and the gaps
@@ -62,6 +66,22 @@ unsigned au__cpu_wanted(const au_engine *e)
     return e->options.mode == AU_MODE_CPU && (e->remote.ops->caps & AU_CAP_THREAD_CPU) ? AU_STATE_CPU : 0;
 }
 
+static int64_t wander(const au_engine *e)
+{
+    return at_most(e->options.interval_us, KEPT_MS * MS) * 1000 * WANDER;
+}
+
+int au__cpu_owes(const au_engine *e, au_thread_rec *rec, uint64_t time_us)
+{
+    au_cpu_account *a = &rec->cpu;
+    if (!au__cpu_wanted(e) || rec->state.outcome != AU_OK || rec->state.run != AU_RUN_ASLEEP || !rec->state.cpu_ns ||
+        rec->state.cpu_ns <= a->counted_ns) {
+        return 0;
+    }
+    pay_in(a, &rec->state);
+    return a->owed_ns > wander(e) + at_most(time_us, NEVER_NS / 1000) * 1000;
+}
+
 int au__cpu_covers(const au_engine *e, au_thread_rec *rec, uint64_t time_us)
 {
     au_cpu_account *a = &rec->cpu;
@@ -69,7 +89,7 @@ int au__cpu_covers(const au_engine *e, au_thread_rec *rec, uint64_t time_us)
         return 1;
     }
     pay_in(a, &rec->state);
-    int64_t room = LATE_MS * MS + at_most(e->options.interval_us, KEPT_MS * MS) * 1000 * WANDER + a->lent_ns;
+    int64_t room = LATE_MS * MS + wander(e) + a->lent_ns;
     /* Rounded: half of a pass may lack. That of an hour in which the machine was suspended is not covered. */
     return a->owed_ns + room > at_most(time_us, NEVER_NS / 500) * 500;
 }

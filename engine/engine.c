@@ -17,8 +17,9 @@ enum {
     FULL_LIST_MS = 10,    /* how often the lists are walked whole */
     LIST_LATEST_MS = 200, /* ... while nobody takes the GIL who was not there */
     NAMES_MS = 4,
-    ASKS = 32,    /* run states that a pass asks for in advance */
-    PATIENCE = 4, /* equal stacks in a row that make it likely that the thread sleeps */
+    UNBOUND_MS = 1, /* to the next walk of the lists while a thread state has no thread */
+    ASKS = 32,      /* run states that a pass asks for in advance */
+    PATIENCE = 4,   /* equal stacks in a row that make it likely that the thread sleeps */
     WINDOW_CAP = 4096,
     LOST_MS = 200 /* failing that long without a word from the system: look for the interpreter again */
 };
@@ -345,12 +346,12 @@ static given sample_thread(au_engine *e, size_t index, uint64_t time_us)
         }
         return e->options.mode == AU_MODE_CPU ? GIVEN : give(e, rec, time_us);
     }
-    if (e->options.mode == AU_MODE_CPU && !on_cpu) {
+    if (e->options.mode == AU_MODE_CPU && !on_cpu && !au__cpu_owes(e, rec, time_us)) {
         /* while it is asleep its stack is not asked for, and until it wakes only its switch count is */
         rec->proven_asleep = rec->state.run == AU_RUN_ASLEEP && (e->remote.ops->caps & AU_CAP_SWITCHES) != 0;
         return GIVEN;
     }
-    if (e->options.mode == AU_MODE_CPU && (!runs_here(e, index) || !au__cpu_covers(e, rec, time_us))) {
+    if (e->options.mode == AU_MODE_CPU && (!runs_here(e, index) || (on_cpu && !au__cpu_covers(e, rec, time_us)))) {
         return GIVEN;
     }
     au_interp_rec *interp = au__interp_of(e, rec);
@@ -415,6 +416,17 @@ typedef struct run {
     uint64_t failing_since;
 } run;
 
+/* A thread state is made before its thread, which enters its id when it begins: without one it cannot be on a CPU. */
+static int any_unbound(const au_engine *e)
+{
+    for (size_t i = 0; i < e->thread_count; i++) {
+        if (!e->threads[i]->native && !e->threads[i]->tid && e->remote.layout.tstate_native_thread_id != AU_ABSENT) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* The lists, whole or by their heads; names and ids of who is new. */
 static passed update_lists(au_engine *e, int full, uint64_t now)
 {
@@ -428,6 +440,11 @@ static passed update_lists(au_engine *e, int full, uint64_t now)
         e->list_latest_ns = now + LIST_LATEST_MS * MS;
         /* of one thread alone, its own links tell of others, and the heads of new interpreters */
         e->switched = e->thread_count == 1 ? e->interp_count > 1 : !e->remote.layout.gil_tells;
+        e->switched |= e->options.mode != AU_MODE_WALL; /* where nobody looks at the GIL */
+        if (any_unbound(e)) {
+            e->switched = 1;
+            e->list_due_ns = now + UNBOUND_MS * MS;
+        }
     }
     if (e->stats.threads_seen != before) {
         au__names_update(e, 1, now);

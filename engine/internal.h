@@ -538,6 +538,8 @@ void au__quiet_prove(au_thread_rec *rec, const au_interp_rec *interp);
 unsigned au__cpu_wanted(const au_engine *e);
 /** In CPU mode a thread is ready, by rec->state as asked in this pass: is it to be written with the pass' time? */
 int au__cpu_covers(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
+/** It has gone to sleep: is so much of its time unwritten that it is to be written once more? */
+int au__cpu_owes(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
 /** It was. */
 void au__cpu_written(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
 
