@@ -17,9 +17,11 @@ enum {
     FULL_LIST_MS = 10,    /* how often the lists are walked whole */
     LIST_LATEST_MS = 200, /* ... while nobody takes the GIL who was not there */
     NAMES_MS = 4,
-    UNBOUND_MS = 1, /* to the next walk of the lists while a thread state has no thread */
-    ASKS = 32,      /* run states that a pass asks for in advance */
-    PATIENCE = 4,   /* equal stacks in a row that make it likely that the thread sleeps */
+    UNBOUND_MS = 1,       /* to the next walk of the lists while a thread state has no thread */
+    UNBOUND_FOR_MS = 100, /* ... which does not take longer, unless the program means it so */
+    WALK_NS = 10000,      /* and a little more for each thread, so that the walks stay a part of the whole */
+    ASKS = 32,            /* run states that a pass asks for in advance */
+    PATIENCE = 4,         /* equal stacks in a row that make it likely that the thread sleeps */
     WINDOW_CAP = 4096,
     LOST_MS = 200 /* failing that long without a word from the system: look for the interpreter again */
 };
@@ -441,9 +443,10 @@ static passed update_lists(au_engine *e, int full, uint64_t now)
         /* of one thread alone, its own links tell of others, and the heads of new interpreters */
         e->switched = e->thread_count == 1 ? e->interp_count > 1 : !e->remote.layout.gil_tells;
         e->switched |= e->options.mode != AU_MODE_WALL; /* where nobody looks at the GIL */
-        if (any_unbound(e)) {
+        e->born_ns = e->stats.threads_seen != before ? now : e->born_ns;
+        if (now - e->born_ns < UNBOUND_FOR_MS * MS && any_unbound(e)) {
             e->switched = 1;
-            e->list_due_ns = now + UNBOUND_MS * MS;
+            e->list_due_ns = now + UNBOUND_MS * MS + e->thread_count * WALK_NS;
         }
     }
     if (e->stats.threads_seen != before) {

@@ -466,6 +466,7 @@ struct au_engine {
     uint32_t list_stamp;
     uint64_t list_due_ns;
     uint64_t list_latest_ns;  /* a whole walk by then, also if no thread has run that was not there */
+    uint64_t born_ns;         /* when a walk last met a new thread state */
     int switched;             /* the GIL has changed hands since the last whole walk, or may have */
     uint64_t heads_next_ns;   /* of a process with one thread */
     uint64_t interps_next_ns; /* the same, where its links tell of other threads */

@@ -34,7 +34,6 @@ void au__standing_note(au_engine *e, au_thread_rec *rec, int look)
     au_standing *standing = &rec->standing;
     size_t count = s->raw_count[look];
     standing->count = 0;
-    /* `still`, `stack_taken`: worth it for a stack that was there before, only */
     if (l->minor == 10 || !s->looks_there || !rec->chunk_count || count != rec->stack.count || !count ||
         au__grow(&standing->frames, &standing->cap, count, sizeof *standing->frames, &e->stats)) {
         return;

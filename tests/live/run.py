@@ -134,7 +134,8 @@ def discover(options, found):
 def work(job, config, report):
     """One test, in a process of its own."""
     harness.become_subreaper()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     box = None
     try:
         box = harness.Box(config, job.interp)

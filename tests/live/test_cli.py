@@ -406,8 +406,14 @@ def test_pipe_mode(box):
     need(plain.code == 0 and quiet.code == 0, "%s / %s", plain.text(), quiet.text())
     need(quiet.errors == "", "words in pipe mode: %s", quiet.errors)
     need(box.interp.text.rstrip("t") in plain.errors, "the version of Python is not on stderr: %s", plain.errors)
-    # what a run counts, it names: a stack that was torn while the program started is no difference
+    # what a run counts, it names, and nothing else: a stack that was torn while the program started is no difference
     counts = ("torn", "truncated", "unreadable", "stalls")
+    for run in (plain, quiet):
+        data = dict(box.stream(run).metadata)
+        parts = {key: int(data[key]) for key in counts if key in data}
+        errors = int(data["errors"].split("/")[0])
+        need(errors == parts.get("torn", 0) + parts.get("truncated", 0), "errors are %s, parts %s", errors, parts)
+        need(all(parts.values()), "a count of nothing is written: %s", parts)
     keys = [[key for key, _ in box.stream(run).metadata if key not in counts] for run in (plain, quiet)]
     need(keys[0] == keys[1], "metadata differ: %s", keys)
     need(

@@ -261,6 +261,7 @@ def churn(box, compiled):
     time is torn where it was, and not given to what lives long: both together are the target's own share.
     """
     bad, seen, torn, at_work = [], 0, 0, 0
+    time_in, time_at_work = 0, 0
     offsets = ()
 
     class Visit:
@@ -269,8 +270,12 @@ def churn(box, compiled):
             offsets = set(run.ready["offsets"]) | {0}
 
         def __call__(self, sample):
-            nonlocal seen, torn, at_work
-            at_work += any(frame[1] == "drive" for frame in sample.frames)
+            nonlocal seen, torn, at_work, time_in, time_at_work
+            works = any(frame[1] == "drive" for frame in sample.frames)
+            inside = not harness.is_whole(sample) or any(CHURN.match(frame[1]) for frame in sample.frames)
+            at_work += works
+            time_at_work += sample.time * works
+            time_in += sample.time * (works and inside)
             if not harness.is_whole(sample):
                 torn += 1
             for file, scope, line, *_ in sample.frames:
@@ -290,10 +295,19 @@ def churn(box, compiled):
     box.note("%d samples, %d of them of %d short-lived functions, %d not whole", samples, seen, made, torn)
     need(not bad, "%d triples that never existed in %d: %s", len(bad), seen, bad[:5])
     truth = sum(run.done["inside"] for run in runs) / sum(run.done["elapsed"] for run in runs)
-    share = (seen + torn) / max(1, at_work)
-    box.note("the target says %.1f %%, seen or torn are %.1f %% of the samples", 100 * truth, 100 * share)
-    # by count, and a sample of new code takes longer, so this is less than the share of the time
-    need(share > truth / 3, "the target was %.1f %% in them, seen or torn are %.1f %%", 100 * truth, 100 * share)
+    share = time_in / max(1, time_at_work)
+    box.note(
+        "the target says %.1f %%, seen or torn are %.1f %% of the time, %.1f %% of the samples",
+        100 * truth,
+        100 * share,
+        100 * (seen + torn) / max(1, at_work),
+    )
+    need(
+        0.8 * truth < share < 1.25 * truth,
+        "the target was %.1f %% in them, seen or torn are %.1f %%",
+        100 * truth,
+        100 * share,
+    )
 
 
 @test("each", alone=True, timeout=120)
