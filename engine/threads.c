@@ -150,12 +150,28 @@ static au_thread_rec *known_thread(au_engine *e, size_t from, au_addr addr, au_a
     return NULL;
 }
 
+/*
+ * 3.10 does not say which OS thread a thread state has, and a new thread may get both the memory of the state and the
+ * pthread of one that has ended: the system knows.
+ */
+static int is_another(const au_engine *e, const au_thread_rec *rec)
+{
+    au_tid tid;
+    return rec->state.run == AU_RUN_GONE && rec->iid == 0 && rec->tid && !rec->native &&
+           (e->remote.ops->caps & AU_CAP_THREAD_ID_OF) &&
+           e->remote.ops->thread_id_of(e->remote.proc, AU_ID_PTHREAD, rec->ident, &tid) == AU_OK && tid != rec->tid;
+}
+
 /* Takes the thread at addr into place `at` of the order. */
 static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, au_addr addr, uint64_t ident,
                         uint64_t native)
 {
     size_t found = 0;
     au_thread_rec *rec = known_thread(e, at, addr, interp->addr, ident, native, &found);
+    if (rec && is_another(e, rec)) {
+        rec->addr = 0; /* not met by this walk, so it is swept */
+        rec = NULL;
+    }
     if (rec) {
         if (found != at && found - at <= HOLE_MAX) {
             /* those before it have probably ended: out of the way of all that follow */
