@@ -421,6 +421,12 @@ int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns)
 
 int au_image_add_id(au_image *image, au_id_kind kind, uint64_t value, au_tid tid)
 {
+    for (size_t i = 0; i < image->n_ids; i++) {
+        if (image->ids[i].kind == kind && image->ids[i].value == value) {
+            image->ids[i].tid = tid;
+            return 0;
+        }
+    }
     id_pair *ids = one_more(image->ids, image->n_ids, &image->cap_ids, sizeof *ids);
     if (!ids) {
         return -1;

@@ -12,6 +12,11 @@ static w_thread *t;
 static w_run run;
 static au_buf want;
 
+static void must_be_zero(int failed)
+{
+    ck_assert_int_eq(failed, 0);
+}
+
 static void begin(int build)
 {
     w = world_create(world_builds[build]);
@@ -218,6 +223,50 @@ START_TEST(native_id_attribute)
     ck_assert_int_eq(au_image_set_thread(w->image, 777, AU_RUN_RUNNING, 5), 0);
     w_run_go(&run, 30);
     ck_assert_ptr_nonnull(sample_of("musl", 0)); /* written in -c, so its OS thread is known */
+    end();
+}
+END_TEST
+
+typedef struct heir {
+    uint64_t first, second; /* state ids */
+    size_t of_second;
+} heir;
+
+static int note_heir(w_run *r, const au_sample *sample)
+{
+    heir *h = r->baton;
+    h->first = h->first ? h->first : sample->state_id;
+    h->second = sample->state_id != h->first ? sample->state_id : h->second;
+    h->of_second += sample->state_id == h->second;
+    return 0;
+}
+
+static int inherit(w_run *r)
+{
+    if (r->passes == 20) {
+        must_be_zero(au_image_remove_thread(w->image, t->tid));
+        must_be_zero(au_image_add_thread(w->image, 7777, "python"));
+        must_be_zero(au_image_set_thread(w->image, 7777, AU_RUN_RUNNING, 1));
+        if (w->l.tstate_native_thread_id != AU_ABSENT) {
+            world_word(w, t->addr + w->l.tstate_native_thread_id, 7777);
+        } else {
+            must_be_zero(au_image_add_id(w->image, AU_ID_PTHREAD, t->ident, 7777));
+        }
+    }
+    return 0;
+}
+
+/* A thread has ended, and another one has begun in the memory of its state and of its pthread. */
+START_TEST(another_in_its_place)
+{
+    heir h = {0};
+    begin(_i);
+    run.on_sample = note_heir;
+    run.on_pass = inherit;
+    run.baton = &h;
+    w_run_go(&run, 400);
+    ck_assert_uint_ne(h.second, 0);
+    ck_assert_uint_ge(h.of_second, 300);
     end();
 }
 END_TEST
@@ -674,6 +723,7 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, renamed, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, native_id_attribute, 0, 2);
     tcase_add_loop_test(tcase, moving_list, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, another_in_its_place, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, births_are_seen, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, reused_state, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, cpu_mode, 0, WORLD_BUILDS);
