@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Its remedy is found by the number, as for all that a system has too little of (app/messages.c). */
 static au_error au__no_memory = {AU_ERR_MEMORY, ENOMEM, "out of memory", "the system gives no more of it (ENOMEM)",
-                                 "raise the limit of memory (ulimit -v, or memory.max of the control group), or end "
-                                 "other programs"};
+                                 NULL};
 static au_error au__gone = {AU_ERR_GONE, 0, "the process has gone", NULL, NULL};
 
 static int is_static(const au_error *error)

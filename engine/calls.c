@@ -62,6 +62,13 @@ static int called_by(const au_layout *l, const uint8_t *f, au_addr caller)
            au__plausible(au__u64(f + l->frame_executable) & ~UINT64_C(3));
 }
 
+int au__chain_has_callee(au_engine *e, const au_chunk *c, const au_piece *p, const au_code *code, au_addr addr)
+{
+    const au_layout *l = &e->remote.layout;
+    uint64_t at = addr - c->addr + code->frame_bytes;
+    return code->frame_bytes && at + l->frame_localsplus <= p->len && called_by(l, (const uint8_t *)p->buf + at, addr);
+}
+
 /*
  * The frame that was called from the one at *addr, above it in the same copy; NULL if there is none. It begins where
  * its caller's ends, which the caller's code object tells from 3.12 on; 3.11 is searched.
@@ -69,20 +76,16 @@ static int called_by(const au_layout *l, const uint8_t *f, au_addr caller)
 static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece *p, au_addr code, au_addr *addr)
 {
     const au_layout *l = &e->remote.layout;
-    uint64_t at = *addr - c->addr;
-    uint64_t end;
     if (l->code_framesize != AU_ABSENT) {
         const au_code *known = au__codes_get(&e->codes, code);
-        if (!known || !known->frame_bytes) {
+        if (!known || !au__chain_has_callee(e, c, p, known, *addr)) {
             return NULL;
         }
-        at += known->frame_bytes;
-        end = at + 8;
-    } else {
-        at += l->frame_localsplus;
-        end = at + CALLER_MAX;
+        *addr += known->frame_bytes;
+        return (const uint8_t *)p->buf + (*addr - c->addr);
     }
-    for (; at < end && at + l->frame_localsplus <= p->len; at += 8) {
+    uint64_t at = *addr - c->addr + l->frame_localsplus;
+    for (uint64_t end = at + CALLER_MAX; at < end && at + l->frame_localsplus <= p->len; at += 8) {
         const uint8_t *f = (const uint8_t *)p->buf + at;
         if (called_by(l, f, *addr)) {
             *addr = c->addr + at;
@@ -90,13 +93,6 @@ static const uint8_t *callee_in(au_engine *e, const au_chunk *c, const au_piece 
         }
     }
     return NULL;
-}
-
-int au__chain_has_callee(au_engine *e, const au_chunk *c, const au_piece *p, const au_code *code, au_addr addr)
-{
-    const au_layout *l = &e->remote.layout;
-    uint64_t at = addr - c->addr + code->frame_bytes;
-    return code->frame_bytes && at + l->frame_localsplus <= p->len && called_by(l, (const uint8_t *)p->buf + at, addr);
 }
 
 static int plain_call(const au_raw_frame *frame)
