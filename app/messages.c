@@ -75,10 +75,15 @@ const char *au_message_shortage(int os_code)
     return NULL;
 }
 
+const char *au_message_hint(const au_error *error)
+{
+    return error->hint ? error->hint : au_message_shortage(error->os_code);
+}
+
 void au_message_show(const au_console *console, au_sign sign, const au_error *error)
 {
     au_buf out = {0};
-    const char *hint = error->hint ? error->hint : au_message_shortage(error->os_code);
+    const char *hint = au_message_hint(error);
     (void)au_words_append(&out, "\n%s ", au_sign_text(sign));
     wrap_sentence(&out, error->message, error->cause, SIGN_COLUMNS, console->width);
     if (hint) {
@@ -93,8 +98,9 @@ void au_message_show(const au_console *console, au_sign sign, const au_error *er
 void au_message_show_usage(const au_console *console, const au_error *error)
 {
     au_buf out = {0};
+    const char *hint = au_message_hint(error);
     (void)au_words_append(&out, "austin: %s%s%s%s%s\n", error->message, error->cause ? ": " : "",
-                          error->cause ? error->cause : "", error->hint ? "; " : "", error->hint ? error->hint : "");
+                          error->cause ? error->cause : "", hint ? "; " : "", hint ? hint : "");
     for (size_t i = 0; i + 1 < out.len; i++) { /* words of the command line are in it: see au_words_wrap */
         if (out.data[i] < 0x20 || out.data[i] == 0x7F) {
             out.data[i] = '?';

@@ -44,9 +44,13 @@ void au_message_say(const au_console *console, au_sign sign, const char *format,
 
 /**
  * What to do when the system has no more of something (descriptors, threads, memory), whatever it was wanted for; NULL
- * if `os_code`, an errno-like number, says nothing of that kind. au_message_show adds it to an error without a hint.
+ * if `os_code`, an errno-like number, says nothing of that kind.
  */
 const char *au_message_shortage(int os_code);
+
+/** What to do about `error` as it is shown: its own hint, or that for a shortage; NULL without any. It belongs to it.
+ */
+const char *au_message_hint(const au_error *error);
 
 /** What is sampled: a launched program or a process that was there before. */
 typedef struct au_subject {

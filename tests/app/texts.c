@@ -183,10 +183,10 @@ static const char *words(au_error *error, au_errcode code)
 {
     ck_assert_ptr_nonnull(error);
     ck_assert_msg(error->code == code, "%d: %s", (int)error->code, error->message);
-    ck_assert_ptr_nonnull(error->hint); /* every failure says what to do */
+    const char *hint = au_message_hint(error);
+    ck_assert_ptr_nonnull(hint); /* every failure says what to do */
     au_buf_reset(&out);
-    ck_assert_int_eq(au_words_append(&out, "%s: %s. %s", error->message, error->cause ? error->cause : "", error->hint),
-                     0);
+    ck_assert_int_eq(au_words_append(&out, "%s: %s. %s", error->message, error->cause ? error->cause : "", hint), 0);
     au_error_clear(error);
     return text_of(&out);
 }
