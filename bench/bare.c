@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The floor: a loop of the timer call that the sampler sleeps with (futex(2), FUTEX_WAIT_BITSET with an absolute
- * deadline, see platform/linux/clock.c) and one process_vm_readv(2), and nothing else.
+ * The floor: a loop of the timer call that the sampler sleeps with (epoll_pwait2(2) on the target's pidfd and an
+ * eventfd, see platform/linux/clock.c) and one process_vm_readv(2), and nothing else.
  *
  *     bare PID ADDRESS BYTES INTERVAL_US PASSES
  *
@@ -11,10 +11,11 @@
 #define _GNU_SOURCE /* process_vm_readv */
 #endif
 #include <inttypes.h>
-#include <linux/futex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -22,6 +23,8 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { EPOLL_PWAIT2 = 441 }; /* older headers lack SYS_epoll_pwait2 */
 
 static uint64_t now_ns(void)
 {
@@ -55,7 +58,14 @@ int main(int argc, char **argv)
     }
     const struct iovec here = {buffer, bytes};
     const struct iovec there = {(void *)address, bytes};
-    static uint32_t word;
+    const int fds[] = {(int)syscall(SYS_pidfd_open, pid, 0), eventfd(0, 0)};
+    const int epoll = epoll_create1(0);
+    for (int i = 0; i < 2; i++) {
+        struct epoll_event event = {.events = EPOLLIN};
+        if (epoll_ctl(epoll, EPOLL_CTL_ADD, fds[i], &event) != 0) {
+            return 1;
+        }
+    }
     uint64_t failed = 0;
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     const uint64_t began = now_ns();
@@ -67,10 +77,11 @@ int main(int argc, char **argv)
         if (deadline < now) {
             deadline = now; /* late: go on from here, no burst */
         }
-        const struct timespec until = {.tv_sec = (time_t)(deadline / 1000000000u),
-                                       .tv_nsec = (long)(deadline % 1000000000u)};
         while (now < deadline) {
-            syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL, FUTEX_BITSET_MATCH_ANY);
+            struct epoll_event events[8];
+            const struct timespec pause = {.tv_sec = (time_t)((deadline - now) / 1000000000u),
+                                           .tv_nsec = (long)((deadline - now) % 1000000000u)};
+            syscall(EPOLL_PWAIT2, epoll, events, 8, &pause, NULL, 0);
             now = now_ns();
         }
         failed += process_vm_readv(pid, &here, 1, &there, 1, 0) != (ssize_t)bytes;

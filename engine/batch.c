@@ -282,8 +282,8 @@ static int add_heads(au_engine *e)
     return failed;
 }
 
-/* Gives the pieces their buffers and has them served. */
-static int serve(au_engine *e)
+/* Gives the pieces their buffers. */
+static int give_room(au_engine *e)
 {
     au_scratch *s = &e->scratch;
     size_t need = s->arena.len;
@@ -294,7 +294,6 @@ static int serve(au_engine *e)
     for (size_t i = 0; i < s->piece_count; i++) {
         s->pieces[i].buf = s->arena.data + (uintptr_t)s->pieces[i].buf;
     }
-    e->remote.ops->read_many(e->remote.proc, s->pieces, s->piece_count);
     return 0;
 }
 
@@ -303,15 +302,15 @@ static int serve(au_engine *e)
  * a preemption of us shows in how long the batch took. It has nothing to do with what the tracee does, so leaving such
  * batches out favours nobody.
  */
-static void judge_pace(au_engine *e, uint64_t spent_ns, int first, au_batch *b)
+static void judge_pace(au_engine *e, uint64_t spent_ns, int first, uint8_t *even, uint8_t *steady)
 {
     uint64_t *usual = &e->piece_ps[!first];
     uint64_t piece = spent_ns * 1000 / (e->scratch.piece_count + 2);
     /* after a sleep caches are cold, and times are all over the place */
     int cold = first && e->slept;
     e->slept = 0;
-    b->even = !*usual || piece < *usual + *usual / 4;
-    b->steady = b->even || (cold && piece < 3 * *usual);
+    *even = !*usual || piece < *usual + *usual / 4;
+    *steady = *even || (cold && piece < 3 * *usual);
     /* follows the time that three batches in ten keep: what is usual, without those that were interrupted */
     if (!*usual) {
         *usual = piece ? piece : 1;
@@ -320,6 +319,14 @@ static void judge_pace(au_engine *e, uint64_t spent_ns, int first, au_batch *b)
     } else {
         *usual += *usual * 3 / 512 + 1;
     }
+}
+
+void au__batch_serve(au_engine *e, int first, uint8_t *even, uint8_t *steady)
+{
+    const au_proc_ops *ops = e->remote.ops;
+    uint64_t before = ops->now(e->sys);
+    ops->read_many(e->remote.proc, e->scratch.pieces, e->scratch.piece_count);
+    judge_pace(e, ops->now(e->sys) - before, first, even, steady);
 }
 
 static void cframe_used(au_thread_rec *rec, au_addr cframe)
@@ -355,10 +362,9 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     }
 }
 
-/* 0: there is none, or it tells nothing. */
-static uint64_t epoch_of(const au_engine *e, const au_batch *b)
+uint64_t au__batch_epoch(const au_engine *e, uint32_t number)
 {
-    const au_piece *piece = b->epoch == UINT32_MAX ? NULL : &e->scratch.pieces[b->epoch];
+    const au_piece *piece = number == UINT32_MAX ? NULL : &e->scratch.pieces[number];
     if (!piece || piece->outcome != AU_OK) {
         return 0;
     }
@@ -369,9 +375,9 @@ static uint64_t epoch_of(const au_engine *e, const au_batch *b)
     return next ? next + UINT64_C(1) : 0; /* 0: the versions are used up, and do not change any more */
 }
 
-static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
+void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
 {
-    uint64_t epoch = epoch_of(e, b);
+    uint64_t epoch = au__batch_epoch(e, b->epoch);
     interp->epoch = epoch ? epoch : interp->epoch;
     e->scratch.epoch = epoch;
     int unproven = b->proven && au__spans_must_split(e, &rec->proof, 0);
@@ -399,37 +405,45 @@ static void judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec
     rec->checks_epoch = b->proven ? (all ? epoch : 0) : rec->checks_epoch;
 }
 
-int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
+/* The pieces of a batch that was not asked for yet. -1: no memory. */
+static int build(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
 {
     memset(b, 0, sizeof *b);
+    e->again.rec = NULL;
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
+    b->epoch = UINT32_MAX;
+    if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b))) {
+        return -1;
+    }
+    b->piece_count = e->scratch.piece_count;
+    return (e->heads_due == AU_HEADS_READ && add_heads(e)) || give_room(e) ? -1 : 0;
+}
+
+int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
+{
     e->scratch.epoch = 0;
     e->scratch.looks_there = 1;
     e->batch++;
-    b->epoch_before = interp->epoch;
     interp->version_seen = interp->version_new;
-    b->epoch = UINT32_MAX;
-    int heads = e->heads_due == AU_HEADS_READ;
-    if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b)) || (heads && add_heads(e))) {
-        return -1;
+    if (!with_checks || !au__again_take(e, rec, b)) {
+        if (build(e, interp, rec, with_checks, b)) {
+            return -1;
+        }
+        au__batch_serve(e, with_checks, &b->even, &b->steady);
     }
-    uint64_t before = e->remote.ops->now(e->sys);
-    if (serve(e)) {
-        return -1;
-    }
-    judge_pace(e, e->remote.ops->now(e->sys) - before, with_checks, b);
+    b->epoch_before = interp->epoch;
     judge_state(e, rec, b);
     if (!au__spans_must_split(e, &rec->frames, 0)) {
         au__spans_must_split(e, &rec->frames, 1);
     }
-    if (heads) {
+    if (e->heads_due == AU_HEADS_READ) {
         au__heads_judge(e, e->scratch.pieces + e->heads_piece);
     } else if (e->heads_due == AU_HEADS_BY_LINKS && b->ts) {
         au__heads_by_links(e, b->ts);
     }
     if (with_checks) {
-        judge_checks(e, interp, rec, b);
+        au__batch_judge_checks(e, interp, rec, b);
     }
     return 0;
 }
@@ -476,9 +490,11 @@ int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec)
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
     e->scratch.looks_there = 0;
-    if (add_checks(e, interp, rec, &b) || serve(e)) {
+    e->again.rec = NULL;
+    if (add_checks(e, interp, rec, &b) || give_room(e)) {
         return -1;
     }
-    judge_checks(e, interp, rec, &b);
+    e->remote.ops->read_many(e->remote.proc, e->scratch.pieces, e->scratch.piece_count);
+    au__batch_judge_checks(e, interp, rec, &b);
     return 0;
 }

@@ -10,6 +10,7 @@
 #define MS UINT64_C(1000000)
 #define HEADS_NS (MS * 2 / 5) /* how often the heads of the lists are looked at while there is one thread, asleep */
 #define INTERPS_NS (MS * 4)   /* ... while it runs: for new interpreters, which take longer than that to make */
+#define ACTIVE_NS (MS * 40)   /* ... while its thread state is the active one: then it is in no other interpreter */
 
 enum {
     STATUS_MS = 25,       /* how often the process' state is asked while all goes well */
@@ -17,6 +18,7 @@ enum {
     FULL_LIST_MS = 10,    /* how often the lists are walked whole */
     LIST_LATEST_MS = 200, /* ... while nobody takes the GIL who was not there */
     NAMES_MS = 4,
+    LONE_NAME_MS = 16,    /* ... of one thread, whose name is known */
     UNBOUND_MS = 1,       /* to the next walk of the lists while a thread state has no thread */
     UNBOUND_FOR_MS = 100, /* ... which does not take longer, unless the program means it so */
     WALK_NS = 10000,      /* and a little more for each thread, so that the walks stay a part of the whole */
@@ -162,6 +164,12 @@ au_error *au_engine_find(au_engine *e, au_proc *proc, const au_python **python)
 
 /* ---- who runs -------------------------------------------------------------------------------------------------- */
 
+/* A look at the switch count is due now and then of a thread whose stack stands to the instruction. */
+static int asks_state(const au_thread_rec *rec)
+{
+    return rec->still >= PATIENCE && rec->still % PATIENCE == 0;
+}
+
 /*
  * Run states of all threads in one call, or two: a thread that was asleep when its stack was read, and has not been
  * switched in since, costs its switch count only, and then its stack is what it was.
@@ -187,8 +195,7 @@ static int ask_states(au_engine *e)
             continue;
         }
         if (e->options.mode == AU_MODE_WALL && rec->asked &&
-            (rec->unchanged ? rec->proven_asleep || !e->asks || !e->asks--
-                            : !rec->proven_asleep && (rec->still < PATIENCE || rec->still % PATIENCE))) {
+            (rec->unchanged ? rec->proven_asleep || !e->asks || !e->asks-- : !rec->proven_asleep && !asks_state(rec))) {
             rec->state.run = AU_RUN_UNKNOWN;
             /* known to stand, also for later; or it moves, so that its stack is read whatever the answer is */
             continue;
@@ -480,12 +487,24 @@ static passed sample_all(au_engine *e, uint64_t time_us)
     return PASS_OK;
 }
 
+/* When the list of interpreters is to be looked at again while there is one thread. */
+static uint64_t interps_due(const au_engine *e)
+{
+    return e->interps_next_ns + (e->lone_active ? ACTIVE_NS - INTERPS_NS : 0);
+}
+
+static uint64_t names_due(const au_engine *e, uint64_t now)
+{
+    int lone = e->thread_count == 1 && e->threads[0]->tid && e->threads[0]->thread_object;
+    return now + (lone ? LONE_NAME_MS : NAMES_MS) * MS;
+}
+
 static au_heads which_heads(au_engine *e, uint64_t now)
 {
     if (e->thread_count > 1) {
         return AU_HEADS_READ;
     }
-    int links = e->interp_count == 1 && now < e->interps_next_ns;
+    int links = e->interp_count == 1 && now < interps_due(e);
     if (links && !e->threads[0]->proven_asleep) {
         return AU_HEADS_BY_LINKS;
     }
@@ -494,13 +513,47 @@ static au_heads which_heads(au_engine *e, uint64_t now)
     }
     e->heads_next_ns = now + HEADS_NS;
     e->interps_next_ns = now + INTERPS_NS;
+    e->lone_active = 0;
     return AU_HEADS_READ;
+}
+
+static passed pass_is_over(au_engine *e, run *r, uint64_t now, uint64_t time_us, passed result)
+{
+    r->last_us = now / 1000;
+    e->stats.passes++;
+    e->stats.last_ns = now;
+    e->stats.duration_us += time_us;
+    return e->sink->pass && e->sink->pass(e->sink, time_us) ? PASS_SINK : result;
+}
+
+/* Nothing is due but the one stack, and that stands. */
+static int goes_on(au_engine *e, const run *r, uint64_t now)
+{
+    au_thread_rec *rec = e->again.rec;
+    int same = 0;
+    e->again.served = 0;
+    if (!rec || !e->list_due_ns || now >= (e->switched ? e->list_due_ns : e->list_latest_ns) ||
+        now >= r->names_due_ns || now >= interps_due(e) || rec->proven_asleep || rec->state.run != AU_RUN_UNKNOWN ||
+        !rec->asked || asks_state(rec) || !au__again_stands(e, &same)) {
+        return 0;
+    }
+    rec->stack_taken = rec->stack_taken && same;
+    return 1;
 }
 
 static passed pass(au_engine *e, run *r, uint64_t now)
 {
-    uint64_t now_us = now / 1000;
-    uint64_t time_us = now_us - r->last_us;
+    uint64_t time_us = now / 1000 - r->last_us;
+    if (goes_on(e, r, now)) {
+        switch (give(e, e->again.rec, time_us)) {
+        case GIVEN:
+            return pass_is_over(e, r, now, time_us, PASS_OK);
+        case REFUSED:
+            return PASS_SINK;
+        case NO_MEMORY:
+            return PASS_MEMORY;
+        }
+    }
     uint64_t given_before = e->stats.samples;
     int full = now >= e->list_due_ns && (e->switched || !e->list_due_ns || now >= e->list_latest_ns);
     /* in wall mode the look at the heads of the lists rides with the first stack */
@@ -511,7 +564,7 @@ static passed pass(au_engine *e, run *r, uint64_t now)
     }
     if (now >= r->names_due_ns) {
         au__names_update(e, 0, now);
-        r->names_due_ns = now + NAMES_MS * MS;
+        r->names_due_ns = names_due(e, now);
     }
     e->heads_due = look ? AU_HEADS_NOT_DUE : which_heads(e, now);
     e->heads_outcome = AU_OK;
@@ -546,11 +599,7 @@ static passed pass(au_engine *e, run *r, uint64_t now)
     if (result != PASS_OK && (result != PASS_FAILED || e->stats.samples == given_before)) {
         return result; /* its time goes to the next pass */
     }
-    r->last_us = now_us;
-    e->stats.passes++;
-    e->stats.last_ns = now;
-    e->stats.duration_us += time_us;
-    return e->sink->pass && e->sink->pass(e->sink, time_us) ? PASS_SINK : result;
+    return pass_is_over(e, r, now, time_us, result);
 }
 
 static void count_pass(au_engine *e, uint64_t spent_ns)

@@ -424,6 +424,22 @@ typedef struct au_scratch {
     size_t order_cap;
 } au_scratch;
 
+/**
+ * A batch that can be asked for once more as it is: the last one, if it brought the stack of the only thread, and that
+ * stood (again.c). What a pass over a stack that stands has to touch lies here together.
+ */
+typedef struct au_again {
+    au_thread_rec *rec; /* NULL: there is none */
+    uint8_t served;     /* it was asked for in this pass already, and waits to be judged as any other */
+    uint8_t even, steady, proven;
+    uint8_t word_count;
+    uint16_t word_at[9];            /* words of the thread state, and what they were */
+    uint32_t tstate, cframe, epoch; /* piece numbers */
+    uint32_t frame_at;              /* 3.11, 3.12: in the piece of the cframes, the word that leads to the frames */
+    uint64_t words[9];
+    uint64_t epoch_was;
+} au_again;
+
 struct au_engine {
     au_engine_options options;
     au_sys *sys;
@@ -444,6 +460,7 @@ struct au_engine {
     au_stats stats;
     au_codes codes;
     au_scratch scratch;
+    au_again again;
     uint64_t batch;       /* number of the current stack batch */
     int slept;            /* since the last batch */
     uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first
@@ -470,6 +487,7 @@ struct au_engine {
     int switched;             /* the GIL has changed hands since the last whole walk, or may have */
     uint64_t heads_next_ns;   /* of a process with one thread */
     uint64_t interps_next_ns; /* the same, where its links tell of other threads */
+    int lone_active;          /* the thread state of the only thread was the active one when it was read last */
     au_heads heads_due;       /* the next batch looks at the heads of the lists, too */
     uint32_t heads_piece;     /* first of their pieces in the batch */
     au_outcome heads_outcome; /* of the look in this pass */
@@ -503,6 +521,12 @@ int au__spans_must_split(const au_engine *e, au_spans *spans, int copy);
 const uint8_t *au__spans_copy(const au_engine *e, const au_spans *spans, uint32_t part, int copy);
 void au__spans_release(au_spans *spans);
 
+/**
+ * Asks for the last batch again, if it can be. 1: it shows the stack of au_again.rec, which is up to date; *same as
+ * that of au__stack_read. 0: it does not; if it was asked for, the next au__stack_read goes on with it.
+ */
+int au__again_stands(au_engine *e, int *same);
+
 typedef enum au_walk {
     AU_WALK_OK,      /* a whole stack */
     AU_WALK_PARTIAL, /* torn or truncated, marked in the stack's flags */
@@ -521,6 +545,8 @@ void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len);
 int au__heads_stand(const au_engine *e, const au_piece *pieces);
 /** The same by the links of the only thread state that there was: a new one is linked in before it. */
 void au__heads_by_links(au_engine *e, const uint8_t *tstate);
+/** By its copy, does its OS thread run in this thread state (3.12+)? 0 also if that is not told. */
+int au__is_active(const au_layout *l, const uint8_t *tstate);
 /** The same for the look that a pass makes by the way; if something was, the lists are due. */
 void au__heads_judge(au_engine *e, const au_piece *pieces);
 

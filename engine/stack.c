@@ -351,6 +351,9 @@ static void forget(au_engine *e, au_thread_rec *rec, int look)
 
 void au__stack_release(au_engine *e, au_thread_rec *rec)
 {
+    if (e->again.rec == rec) {
+        e->again.rec = NULL;
+    }
     for (size_t i = 0; i < rec->stack.count; i++) {
         au__code_unpin(&e->codes, rec->stack.frames[i].code);
     }
@@ -695,6 +698,9 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
         case STEP_STANDS:
             forget_outside(rec);
             *same = found.same;
+            if (!extensions) {
+                au__again_arm(e, interp, rec, &b);
+            }
             return AU_WALK_OK;
         case STEP_TORN:
             tries = TRIES;

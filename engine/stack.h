@@ -12,14 +12,15 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, epoch;
+    size_t piece_count;    /* of the stack and what proves it */
     int proven;            /* it has what proves the code objects */
     int all_hold;          /* every code object of rec->checks is what it was */
     uint64_t epoch_before; /* code generation that was read before the batch; 0: none */
     const uint8_t *ts;     /* copy of the thread state; NULL if not readable */
     au_addr top;           /* current frame; 0: none */
     au_addr chunk, chunk_top;
-    int even;        /* it took no longer than usual: one copy of it is a moment */
-    int steady;      /* ... or not much longer: two copies that agree are one */
+    uint8_t even;    /* it took no longer than usual: one copy of it is a moment */
+    uint8_t steady;  /* ... or not much longer: two copies that agree are one */
     int cframe_fits; /* the frame pointer was read where the thread state says it is */
 } au_batch;
 
@@ -28,6 +29,15 @@ typedef struct au_batch {
  * objects of rec->checks in the same call. -1: no memory.
  */
 int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b);
+
+/** Asks for the pieces of the scratch again, into the same buffers, and says whether that took as long as usual. */
+void au__batch_serve(au_engine *e, int first, uint8_t *even, uint8_t *steady);
+
+/** What the batch says of the code objects as a whole (au_code.epoch); 0: nothing. */
+uint64_t au__batch_epoch(const au_engine *e, uint32_t piece);
+
+/** Does it prove the code objects of rec->checks? Sets b->all_hold. */
+void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b);
 
 /** 3.11, 3.12: a cframe is where the last batch did not look; a sample is made, so what was not met is left out. */
 void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe);
@@ -149,7 +159,16 @@ int au__chain_has_callee(au_engine *e, const au_chunk *c, const au_piece *p, con
  */
 void au__standing_note(au_engine *e, au_thread_rec *rec, int look);
 int au__standing_holds(au_engine *e, au_thread_rec *rec, const au_batch *b, int *same);
+/** The same, of a batch whose thread state and code objects are as they were. */
+int au__standing_shows(au_engine *e, au_thread_rec *rec, int even, int *same);
 void au__standing_drop(au_thread_rec *rec);
+
+/**
+ * The batch has brought a stack that stands: can it be asked for again as it is (again.c)? And a batch that was, and
+ * did not show the stack again: takes it as one that was built and served now. 0: there is none.
+ */
+void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec, const au_batch *b);
+int au__again_take(au_engine *e, const au_thread_rec *rec, au_batch *b);
 
 /** 3.13: looks for the counter of code objects where it should be, until it is found (counter.c). Cold. */
 void au__counter_find(au_engine *e, const au_interp_rec *interp, const au_code *code);

@@ -112,24 +112,32 @@ static int go_on(au_engine *e, au_thread_rec *rec, const uint8_t *f, int *same)
     return 1;
 }
 
-int au__standing_holds(au_engine *e, au_thread_rec *rec, const au_batch *b, int *same)
+int au__standing_shows(au_engine *e, au_thread_rec *rec, int even, int *same)
 {
     const au_layout *l = &e->remote.layout;
     const au_standing *standing = &rec->standing;
     const au_chunk *c = rec->chunks;
-    if (!b->all_hold || !rec->chunk_count || c->addr != standing->chunk || rec->stack.flags ||
-        rec->stack.count != standing->count || b->top != c->addr + standing->frames[0].offset) {
-        return 0;
-    }
     const au_piece *first = &e->scratch.pieces[c->piece[0]];
     const au_piece *second = &e->scratch.pieces[c->piece[1]];
     if (!all_stand(l, standing, first) || !all_stand(l, standing, second)) {
         return 0;
     }
     /* from 3.14 on the frame of a call that is over leaves no trace, so the moment is that of the second copy */
-    if (b->even && l->minor >= 14 &&
-        au__chain_has_callee(e, c, second, rec->stack.frames[standing->count - 1].code, b->top)) {
+    if (even && l->minor >= 14 &&
+        au__chain_has_callee(e, c, second, rec->stack.frames[standing->count - 1].code,
+                             c->addr + standing->frames[0].offset)) {
         return 0;
     }
     return go_on(e, rec, (const uint8_t *)second->buf + standing->frames[0].offset, same);
+}
+
+int au__standing_holds(au_engine *e, au_thread_rec *rec, const au_batch *b, int *same)
+{
+    const au_standing *standing = &rec->standing;
+    const au_chunk *c = rec->chunks;
+    if (!b->all_hold || !rec->chunk_count || c->addr != standing->chunk || rec->stack.flags ||
+        rec->stack.count != standing->count || b->top != c->addr + standing->frames[0].offset) {
+        return 0;
+    }
+    return au__standing_shows(e, rec, b->even, same);
 }

@@ -382,12 +382,21 @@ int au__heads_stand(const au_engine *e, const au_piece *pieces)
     return 1;
 }
 
+int au__is_active(const au_layout *l, const uint8_t *tstate)
+{
+    if (l->tstate_state != AU_ABSENT && l->minor >= 13) {
+        return au__u32(tstate + l->tstate_state) == 1;
+    }
+    return l->active_mask && (au__u32(tstate + l->tstate_status) & l->active_mask) != 0;
+}
+
 void au__heads_by_links(au_engine *e, const uint8_t *tstate)
 {
     uint32_t next =
         e->remote.layout.tstate_next; /* `prev` stands before it (Include/cpython/pystate.h, all versions) */
     e->heads_due = AU_HEADS_NOT_DUE;
     e->heads_outcome = AU_OK;
+    e->lone_active = au__is_active(&e->remote.layout, tstate);
     if (au__u64(tstate + next - 8) != 0 || au__u64(tstate + next) != 0) {
         e->list_due_ns = 0;
     }

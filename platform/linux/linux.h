@@ -33,7 +33,12 @@ enum { LINUX_BATCH = 1024 }; /* IOV_MAX: the most that process_vm_readv takes in
 
 typedef struct linux_sys {
     au_sys sys;
-    uint32_t wake_word; /* the futex that sleep_until waits on: 1 = wake has been called */
+    uint32_t wake_word; /* 1 = wake has been called; without `epoll` the futex that sleep_until waits on */
+    uint32_t ends;      /* how often a process that is open was seen to have ended */
+    uint64_t woke_ns;   /* when a sleep ended and none of them had */
+    int epoll;          /* waits for `event` and the pidfds of open processes; 0: none (yet), -1: cannot be had */
+    int event;          /* eventfd(2), written by wake */
+    int32_t owner;      /* the process that made both: a fork makes its own */
 } linux_sys;
 
 /** A module as the last call of `modules` saw it. */
@@ -67,6 +72,10 @@ typedef struct linux_known {
 
 typedef struct linux_proc {
     au_proc proc;
+    linux_sys *sys;
+    uint64_t alive_ns; /* when `pidfd` was looked at last and it lived */
+    uint32_t ends;     /* sys->ends before that */
+    int watched;       /* by sys->epoll */
     int pidfd, dir, mem, pagemap;
     int body;         /* directory of the thread that has the memory, when the first one has ended; else -1 */
     int64_t reader;   /* the number for process_vm_readv; -1: none that could be proven ours, read through `mem` */
@@ -161,6 +170,8 @@ int64_t au__linux_status_number(const char *text, const char *name, int last);
 
 /** Looks at the pidfd. Non-zero once the process has ended. */
 int au__linux_gone(linux_proc *lp);
+/** After a read by number: may it have been of another process? */
+int au__linux_maybe_gone(linux_proc *lp);
 
 /** A thread of it that runs and has memory, by our numbers; 0 when there is none. */
 au_tid au__linux_live_thread(linux_proc *lp);
@@ -206,6 +217,8 @@ au_error *au__linux_processes(au_sys *sys, au_process_fn fn, void *baton);
 uint64_t au__linux_now(au_sys *sys);
 uint64_t au__linux_sleep_until(au_sys *sys, uint64_t deadline_ns);
 void au__linux_wake(au_sys *sys);
+/** From now on sleep_until looks whether the process has ended; closing the pidfd undoes it. Never fails. */
+void au__linux_watch(linux_proc *lp);
 void au__linux_explain(au_sys *sys, au_pid pid, au_explanation *out);
 
 /** Frees what a member keeps in the handle. */

@@ -66,6 +66,25 @@ int au__linux_gone(linux_proc *lp)
     return lp->gone;
 }
 
+/*
+ * Numbers are given in turn (kernel/pid.c, alloc_pid), so one comes back after all others only: hundreds of processes
+ * have to be made meanwhile, be the limit as low as it can (pid_max, 301). That takes longer than this.
+ */
+#define SAME_NUMBER_NS 200000
+
+int au__linux_maybe_gone(linux_proc *lp)
+{
+    const linux_sys *ls = lp->sys;
+    uint64_t now = au__linux_now(&lp->sys->sys);
+    if (lp->ends == ls->ends && !lp->gone &&
+        (now - lp->alive_ns < SAME_NUMBER_NS || (lp->watched && now - ls->woke_ns < SAME_NUMBER_NS))) {
+        return 0;
+    }
+    lp->ends = ls->ends;
+    lp->alive_ns = now;
+    return au__linux_gone(lp);
+}
+
 au_error *au__linux_error(linux_proc *lp, int os_code, const char *what)
 {
     if (os_code == ENOENT || os_code == ESRCH || au__linux_gone(lp)) {
@@ -278,7 +297,7 @@ static int fd_limit(void)
     return limit.rlim_cur > FD_HEADROOM ? (int)limit.rlim_cur - FD_HEADROOM : 0;
 }
 
-static linux_proc *create(au_pid pid)
+static linux_proc *create(au_sys *sys, au_pid pid)
 {
     linux_proc *lp = calloc(1, sizeof *lp);
     if (!lp) {
@@ -286,6 +305,7 @@ static linux_proc *create(au_pid pid)
     }
     lp->proc.ops = &au__linux_ops;
     lp->proc.pid = pid;
+    lp->sys = (linux_sys *)sys;
     lp->pidfd = lp->dir = lp->mem = lp->pagemap = lp->statm = lp->reserve = lp->body = lp->reader_pidfd = -1;
     lp->reader = pid;
     lp->pthread_tid_offset = -1;
@@ -378,7 +398,7 @@ au_error *au__linux_proc_open(au_sys *sys, au_pid pid, unsigned want, au_proc **
     if (want & AU_WANT_STOP) {
         return cannot_attach(AU_ERR_OS, ENOSYS, pid, "stopping is not available yet");
     }
-    linux_proc *lp = create(pid);
+    linux_proc *lp = create(sys, pid);
     if (!lp) {
         return au_error_memory();
     }
@@ -387,6 +407,7 @@ au_error *au__linux_proc_open(au_sys *sys, au_pid pid, unsigned want, au_proc **
         au__linux_proc_close(&lp->proc);
         return error;
     }
+    au__linux_watch(lp);
     *out = &lp->proc;
     return NULL;
 }

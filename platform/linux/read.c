@@ -105,7 +105,7 @@ au_outcome au__linux_read(au_proc *proc, au_addr addr, void *buf, size_t len)
         }
         done += want;
     }
-    return au__linux_gone(lp) ? AU_GONE : au__linux_reader_ended(lp) ? read_anew(lp, addr, buf, len) : AU_OK;
+    return au__linux_maybe_gone(lp) ? AU_GONE : au__linux_reader_ended(lp) ? read_anew(lp, addr, buf, len) : AU_OK;
 }
 
 static size_t read_many_mem(linux_proc *lp, au_piece *pieces, size_t n)
@@ -183,7 +183,7 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
         }
         next += i;
     }
-    if (au__linux_gone(lp)) { /* the number may have been somebody else's meanwhile */
+    if (au__linux_maybe_gone(lp)) { /* the number may have been somebody else's meanwhile */
         mark(pieces, n, AU_GONE);
         return 0;
     }
