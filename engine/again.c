@@ -22,13 +22,13 @@ void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec
 {
     const au_layout *l = &e->remote.layout;
     au_again *again = &e->again;
-    uint64_t epoch = au__batch_epoch(e, b->epoch);
+    uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
     again->rec = NULL;
     uint32_t next = l->tstate_next; /* `prev` stands before it, see au__heads_by_links */
     /* flat out nothing gets cold; what lies outside the chunks is asked for in an order that changes */
     if (!e->options.interval_us || e->options.mode != AU_MODE_WALL || e->thread_count != 1 || e->interp_count != 1 ||
-        rec->outside_count || e->heads_outcome != AU_OK || au__u64(b->ts + next) || au__u64(b->ts + next - 8) ||
-        (!b->proven && (!epoch || epoch != interp->epoch || epoch != rec->checks_epoch))) {
+        interp->id != 0 || rec->outside_count || e->heads_outcome != AU_OK || au__u64(b->ts + next) ||
+        au__u64(b->ts + next - 8) || (!b->proven && (!epoch || epoch != interp->epoch || epoch != rec->checks_epoch))) {
         return;
     }
     e->scratch.piece_count = b->piece_count; /* without what else rode with it */
@@ -81,7 +81,7 @@ static int same_state(const au_engine *e, const au_again *again)
 static int same_code(au_engine *e, au_again *again)
 {
     if (!again->proven) {
-        return au__batch_epoch(e, again->epoch) == again->epoch_was;
+        return au__batch_epoch(e, e->interps, again->epoch) == again->epoch_was;
     }
     au_batch b = {.epoch = again->epoch, .proven = 1};
     au__batch_judge_checks(e, e->interps, again->rec, &b);
@@ -109,6 +109,7 @@ int au__again_take(au_engine *e, const au_thread_rec *rec, au_batch *b)
         *b = (au_batch){.tstate = again->tstate,
                         .cframe = again->cframe,
                         .epoch = again->epoch,
+                        .interp_id = UINT32_MAX,
                         .piece_count = e->scratch.piece_count,
                         .proven = again->proven,
                         .even = again->even,

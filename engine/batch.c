@@ -20,9 +20,9 @@
 
 static uint32_t tstate_bytes(const au_layout *l)
 {
-    uint32_t fields[] = {l->tstate_interp,        l->tstate_frame, l->tstate_cframe,
-                         l->tstate_thread_id,     l->tstate_state, l->tstate_native_thread_id,
-                         l->tstate_datastack_top, l->tstate_status};
+    uint32_t fields[] = {l->tstate_interp,        l->tstate_frame,  l->tstate_cframe,
+                         l->tstate_thread_id,     l->tstate_state,  l->tstate_native_thread_id,
+                         l->tstate_datastack_top, l->tstate_status, l->tstate_id};
     uint32_t most = 0;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if (fields[i] != AU_ABSENT && fields[i] > most) {
@@ -61,8 +61,8 @@ static int add_string(au_engine *e, au_spans *proof, const au_str *s, uint32_t b
     return au__spans_add(e, proof, s->addr + from, 8) || au__spans_add(e, proof, s->data, bytes);
 }
 
-/* Where a generation says that none has been freed, a code object that is being freed must not pass for a live one. */
-static int counts_matter(const au_engine *e)
+/* An interpreter that counts what it frees: see au__batch_judge_checks. */
+static int counts_deaths(const au_engine *e)
 {
     return e->remote.layout.interp_code_generation != AU_ABSENT;
 }
@@ -71,7 +71,7 @@ static int add_check(au_engine *e, au_spans *proof, au_check *check)
 {
     const au_code *code = check->code;
     check->part = (uint32_t)proof->part_count;
-    if (counts_matter(e) && au__spans_add(e, proof, code->addr, e->remote.layout.object_type)) {
+    if (counts_deaths(e) && au__spans_add(e, proof, code->addr, e->remote.layout.object_type)) {
         return -1;
     }
     if (au__spans_add(e, proof, code->addr + e->codes.head_from, e->codes.head_to - e->codes.head_from)) {
@@ -114,7 +114,7 @@ static int holds_string(au_engine *e, const au_spans *proof, uint32_t *part, con
 static int holds(au_engine *e, const au_spans *proof, const au_check *check)
 {
     const au_code *code = check->code;
-    uint32_t part = check->part + (uint32_t)counts_matter(e);
+    uint32_t part = check->part + (uint32_t)counts_deaths(e);
     const uint8_t *head = au__spans_copy(e, proof, part++, 0);
     if (!head || !au__same_bytes(head, code->head, e->codes.head_to - e->codes.head_from)) {
         return 0;
@@ -134,15 +134,15 @@ static int holds(au_engine *e, const au_spans *proof, const au_check *check)
 }
 
 /*
- * The generation goes up when an object begins to be freed, which still looks whole then, but nobody refers to it: the
- * last reference has gone before (Objects/codeobject.c, code_dealloc, 3.14). Include/refcount.h: a 32-bit count at the
- * head of the object; free-threaded, a local one at 12 and a shared one at 16 whose low two bits are flags.
+ * An object that is being freed looks whole, but nobody refers to it (Objects/codeobject.c, code_dealloc, 3.14).
+ * Include/refcount.h: a 32-bit count at the head of the object, with 16 bits above it that are 0; memory that was given
+ * back has a pointer there. Free-threaded, a local count at 12 and a shared one at 16 whose low two bits are flags.
  */
-static int is_alive(const au_engine *e, const au_spans *proof, const au_check *check)
+static int is_counted(const au_engine *e, const au_spans *proof, const au_check *check)
 {
     const uint8_t *counts = au__spans_copy(e, proof, check->part, 0);
     if (!counts || e->remote.layout.object_type < 24) {
-        return counts && au__u32(counts) != 0;
+        return counts && au__u32(counts) != 0 && (au__u64(counts) >> 32 & 0xffff) == 0;
     }
     return (int64_t)au__u32(counts + 12) + ((int64_t)au__u64(counts + 16) >> 2) > 0;
 }
@@ -215,7 +215,7 @@ static int add_range(au_engine *e, au_range *range, int copy)
 }
 
 /* The pieces of the stack itself. */
-static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
+static int add_looks(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
     au_range *ranges;
@@ -237,6 +237,12 @@ static int add_looks(au_engine *e, au_thread_rec *rec, au_batch *b)
     }
     for (size_t i = 0; i < range_count; i++) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 1);
+    }
+    /* The next sub-interpreter may lie where this one lay, its threads and code too. The main one is there till the
+     * end. */
+    b->interp_id = UINT32_MAX;
+    if (interp->id != 0) {
+        failed |= (b->interp_id = add(e, interp->addr + l->interp_id, 8)) == UINT32_MAX;
     }
     return failed;
 }
@@ -362,26 +368,33 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     }
 }
 
-uint64_t au__batch_epoch(const au_engine *e, uint32_t number)
+uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32_t number)
 {
     const au_piece *piece = number == UINT32_MAX ? NULL : &e->scratch.pieces[number];
     if (!piece || piece->outcome != AU_OK) {
         return 0;
     }
     if (e->remote.layout.interp_code_generation != AU_ABSENT) {
-        return au__u64(piece->buf) + 1; /* so that a generation of 0 is a value too */
+        return au__epoch(interp, au__u64(piece->buf) + 1); /* so that a generation of 0 is a value too */
     }
     uint32_t next = au__u32(piece->buf);
-    return next ? next + UINT64_C(1) : 0; /* 0: the versions are used up, and do not change any more */
+    return next ? au__epoch(interp, next + UINT64_C(1))
+                : 0; /* 0: the versions are used up, and do not change any more */
 }
 
+/*
+ * What an interpreter counts are the code objects that it has made (3.13): while none is, one that was seen whole is
+ * not replaced. Or it counts those that it frees (3.14+): then one may have been freed already and still look whole, so
+ * that only what a frame refers to is known to live (stack.c, lives_on).
+ */
 void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
 {
-    uint64_t epoch = au__batch_epoch(e, b->epoch);
+    uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
+    e->scratch.calm = epoch && epoch == b->epoch_before;
     interp->epoch = epoch ? epoch : interp->epoch;
     e->scratch.epoch = epoch;
     int unproven = b->proven && au__spans_must_split(e, &rec->proof, 0);
-    int all = !unproven;
+    int all = !unproven, all_of_epoch = epoch != 0;
     for (size_t i = 0; i < rec->check_count; i++) {
         au_check *check = &rec->checks[i];
         au_code *code = check->code;
@@ -395,14 +408,16 @@ void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *
         }
         if (holds(e, &rec->proof, check)) {
             code->valid_batch = e->batch;
-            code->epoch = epoch && (!counts_matter(e) || is_alive(e, &rec->proof, check)) ? epoch : 0;
+            code->counted = counts_deaths(e) && is_counted(e, &rec->proof, check);
+            code->epoch = counts_deaths(e) ? code->epoch : epoch;
         } else {
             check->failed = 1;
         }
-        all = all && code->valid_batch == e->batch && (!epoch || code->epoch == epoch);
+        all = all && code->valid_batch == e->batch;
+        all_of_epoch = all_of_epoch && code->epoch == epoch;
     }
     b->all_hold = b->proven ? all : epoch && rec->checks_epoch == epoch;
-    rec->checks_epoch = b->proven ? (all ? epoch : 0) : rec->checks_epoch;
+    rec->checks_epoch = b->proven ? (all && all_of_epoch ? epoch : 0) : rec->checks_epoch;
 }
 
 /* The pieces of a batch that was not asked for yet. -1: no memory. */
@@ -413,7 +428,7 @@ static int build(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int wi
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
     b->epoch = UINT32_MAX;
-    if (add_looks(e, rec, b) || (with_checks && add_checks(e, interp, rec, b))) {
+    if (add_looks(e, interp, rec, b) || (with_checks && add_checks(e, interp, rec, b))) {
         return -1;
     }
     b->piece_count = e->scratch.piece_count;
@@ -423,6 +438,7 @@ static int build(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int wi
 int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
 {
     e->scratch.epoch = 0;
+    e->scratch.calm = 0;
     e->scratch.looks_there = 1;
     e->batch++;
     interp->version_seen = interp->version_new;
@@ -483,7 +499,7 @@ void au__cframe_forget(const au_engine *e, au_thread_rec *rec)
     rec->cframe_age = 0;
 }
 
-int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec)
+int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uint64_t epoch_before)
 {
     au_batch b;
     memset(&b, 0, sizeof b);
@@ -491,6 +507,7 @@ int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec)
     e->scratch.arena.len = 0;
     e->scratch.looks_there = 0;
     e->again.rec = NULL;
+    b.epoch_before = epoch_before;
     if (add_checks(e, interp, rec, &b) || give_room(e)) {
         return -1;
     }

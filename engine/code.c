@@ -358,8 +358,9 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
         return AU_FAULT;
     }
     memcpy(code->head, head + codes->head_from, window);
-    /* the cleanup frame of an inlined class call (Python/specialize.c, _Py_InitCleanup) */
-    code->shim = l->minor >= 12 && code->table_bytes == 0 && strcmp(code->scope, "__init__") == 0 &&
+    /* the cleanup frame of an inlined class call (Python/specialize.c, _Py_InitCleanup; its table is one byte that says
+       "no location" from 3.13 on, and empty before) */
+    code->shim = l->minor >= 12 && code->table_bytes <= 1 && strcmp(code->scope, "__init__") == 0 &&
                  strcmp(code->file, "__init__") == 0;
     code->bytes = sizeof *code + code->scope_bytes + code->file_bytes + code->table_bytes + strlen(code->scope) +
                   strlen(code->file) + (codes->head_to - codes->head_from) + 128;

@@ -147,6 +147,8 @@ typedef struct au_code {
     struct au_code *next; /* in the hash chain */
     au_addr addr;
     uint64_t epoch;       /* valid while the interpreter's code generation is this; 0: never */
+    uint8_t counted;      /* when it was proven last, something referred to it */
+    uint32_t maker;       /* serial of the interpreter that it was met in */
     uint64_t born_batch;  /* entered after the looks of this batch */
     uint64_t valid_batch; /* proven in this batch */
     uint64_t shown_batch; /* last batch in which a stack held it */
@@ -345,6 +347,7 @@ typedef struct au_thread_rec {
     uint32_t seen;   /* stamp of the list walk */
     uint64_t ident;  /* pthread_t */
     uint64_t native; /* id in its own namespace; 0 if not told */
+    uint64_t unique; /* 3.10: number of the thread state in its interpreter; else 0 */
     uint32_t tid_tries;
     uint64_t tid_due_ns;
     /* predictions: where its stack was */
@@ -378,6 +381,7 @@ typedef enum au_heads { AU_HEADS_NOT_DUE, AU_HEADS_READ, AU_HEADS_BY_LINKS } au_
 typedef struct au_interp_rec {
     au_addr addr;
     int64_t id;
+    uint32_t serial; /* ours, never used again: another interpreter may come to be at the same address */
     au_addr threads_head;
     uint64_t epoch;        /* code generation last seen; 0 if there is none */
     uint32_t version_seen; /* 3.12+: code objects of this version and below were made before the current batch */
@@ -393,6 +397,13 @@ typedef struct au_interp_rec {
     uint64_t nameless_due_ns; /* not before: the next search for threads that have no name yet */
     uint32_t names_tries;
 } au_interp_rec;
+
+/** au_code.epoch of what an interpreter counts: not equal to that of any other interpreter. `count` is not 0. */
+static inline uint64_t au__epoch(const au_interp_rec *interp, uint64_t count)
+{
+    enum { COUNT_BITS = 44 };
+    return (uint64_t)interp->serial << COUNT_BITS | (count & ((UINT64_C(1) << COUNT_BITS) - 1));
+}
 
 enum { AU_LINKS = 4096 };
 
@@ -419,6 +430,7 @@ typedef struct au_scratch {
     au_frame *frames; /* the stack in the making, outermost first */
     size_t frame_count, frame_cap;
     uint64_t epoch;  /* of the code objects, read after the looks of this batch; 0: not */
+    int calm;        /* ... and it was the same before them: what they refer to was not freed meanwhile */
     int looks_there; /* pieces and arena are those of the looks */
     uint32_t *order; /* ranges with frames outside, that with the innermost one first */
     size_t order_cap;
@@ -467,6 +479,8 @@ struct au_engine {
                              batch of a read has cold caches */
     au_interp_rec *interps;
     size_t interp_count, interp_cap;
+    uint32_t interp_serial;  /* of the last one that was met */
+    int reborn;              /* there was a moment without any interpreter: those that come are new ones */
     au_thread_rec **threads; /* in the order of the lists */
     size_t thread_count, thread_cap;
     au_thread_state *states;

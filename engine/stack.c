@@ -141,12 +141,25 @@ static made as_old_as_the_looks(au_engine *e, au_interp_rec *interp, au_thread_r
     return MADE_OK;
 }
 
+/*
+ * It was proven after the looks, and a frame in them refers to it: alive, then, and still so if none was freed from
+ * before the looks to the reading of the generation.
+ */
+static void lives_on(const au_engine *e, au_code *code)
+{
+    code->epoch = e->scratch.calm && code->counted ? e->scratch.epoch : code->epoch;
+}
+
 /* Finds the code object of a raw frame, proven for this batch. `guess` is what the last stack had at this place. */
 static made proven_code(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_raw_frame *raw,
                         au_code *guess, au_code **out)
 {
     au_code *code = guess && guess->addr == raw->code && !guess->orphan ? guess : au__codes_get(&e->codes, raw->code);
+    if (code && code->maker != interp->serial && !code->by_content) {
+        code = NULL; /* interpreters number their code objects each for itself, and may have the same memory in turn */
+    }
     if (code && code->valid_batch == e->batch) {
+        lives_on(e, code);
         *out = code;
         return MADE_OK;
     }
@@ -173,6 +186,7 @@ static made proven_code(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
         return outcome == AU_OK ? MADE_MEMORY : MADE_DEAD;
     }
     code->born_batch = e->batch;
+    code->maker = interp->serial;
     interp->version_new = code->version > interp->version_new ? code->version : interp->version_new;
     au__counter_find(e, interp, code);
     return as_old_as_the_looks(e, interp, rec, code, out);
@@ -248,7 +262,7 @@ static int nothing_was_freed(au_engine *e, au_interp_rec *interp, au_thread_rec 
     uint64_t generation;
     uint32_t at = e->remote.layout.interp_code_generation;
     if (at == AU_ABSENT || !b->epoch_before || au__read_u64(&e->remote, interp->addr + at, &generation) != AU_OK ||
-        generation + 1 != b->epoch_before) {
+        au__epoch(interp, generation + 1) != b->epoch_before) {
         return 0;
     }
     for (size_t i = 0; i < rec->check_count; i++) {
@@ -268,7 +282,7 @@ static made make_proven(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
 {
     made m = make_frames(e, interp, rec, look, count, whole);
     for (int n = 0; m == MADE_PROVE && n < 2; n++) {
-        if (au__batch_prove(e, interp, rec)) {
+        if (au__batch_prove(e, interp, rec, b->epoch_before)) {
             return MADE_MEMORY;
         }
         m = make_frames(e, interp, rec, look, count, whole);
@@ -379,12 +393,16 @@ void au__stack_release(au_engine *e, au_thread_rec *rec)
 /* ---- the read itself ------------------------------------------------------------------------------------------- */
 
 /* Is it still the thread state that it was? */
-static int still_ours(const au_engine *e, const au_thread_rec *rec, const uint8_t *ts)
+static int still_ours(const au_engine *e, const au_thread_rec *rec, const au_batch *b)
 {
+    const uint8_t *ts = b->ts;
     const au_layout *l = &e->remote.layout;
     uint64_t native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__u64(ts + l->tstate_native_thread_id);
+    uint64_t unique = l->tstate_id == AU_ABSENT ? 0 : au__u64(ts + l->tstate_id);
+    const au_piece *id = b->interp_id == UINT32_MAX ? NULL : &e->scratch.pieces[b->interp_id];
     return au__u64(ts + l->tstate_interp) == rec->interp && au__u64(ts + l->tstate_thread_id) == rec->ident &&
-           native == rec->native;
+           native == rec->native && unique == rec->unique &&
+           (!id || (id->outcome == AU_OK && (int64_t)au__u64(id->buf) == rec->iid));
 }
 
 typedef enum step { STEP_ACCEPT, STEP_STANDS, STEP_TORN, STEP_EXTEND, STEP_MOVED, STEP_LOST, STEP_MEMORY } step;
@@ -596,7 +614,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (au__batch_read(e, interp, rec, tries == 0, b)) {
         return STEP_MEMORY;
     }
-    if (!b->ts || !still_ours(e, rec, b->ts)) {
+    if (!b->ts || !still_ours(e, rec, b)) {
         return STEP_LOST;
     }
     step s = predictions(e, rec, b, found);
@@ -698,6 +716,9 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
         case STEP_STANDS:
             forget_outside(rec);
             *same = found.same;
+            for (size_t i = 0; b.proven && i < rec->stack.count; i++) {
+                lives_on(e, rec->stack.frames[i].code);
+            }
             if (!extensions) {
                 au__again_arm(e, interp, rec, &b);
             }

@@ -12,6 +12,7 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, epoch;
+    uint32_t interp_id;    /* of a sub-interpreter; UINT32_MAX: not asked for */
     size_t piece_count;    /* of the stack and what proves it */
     int proven;            /* it has what proves the code objects */
     int all_hold;          /* every code object of rec->checks is what it was */
@@ -34,7 +35,7 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
 void au__batch_serve(au_engine *e, int first, uint8_t *even, uint8_t *steady);
 
 /** What the batch says of the code objects as a whole (au_code.epoch); 0: nothing. */
-uint64_t au__batch_epoch(const au_engine *e, uint32_t piece);
+uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32_t piece);
 
 /** Does it prove the code objects of rec->checks? Sets b->all_hold. */
 void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b);
@@ -43,8 +44,11 @@ void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *
 void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe);
 void au__cframe_forget(const au_engine *e, au_thread_rec *rec);
 
-/** Proves the code objects of rec->checks for the looks of the current batch. Overwrites its pieces. -1: no memory. */
-int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec);
+/**
+ * Proves the code objects of rec->checks for the looks of the current batch. Overwrites its pieces. `epoch_before` is
+ * that of the batch. -1: no memory.
+ */
+int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uint64_t epoch_before);
 
 /** Puts a code object on the list of those that are proven with each look; takes one off. -1: no memory. */
 int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code);

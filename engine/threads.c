@@ -74,6 +74,9 @@ static uint32_t head_bytes(const au_layout *l)
     if (l->tstate_native_thread_id != AU_ABSENT && l->tstate_native_thread_id > most) {
         most = l->tstate_native_thread_id;
     }
+    if (l->tstate_id != AU_ABSENT && l->tstate_id > most) {
+        most = l->tstate_id;
+    }
     return most + 8;
 }
 
@@ -88,8 +91,10 @@ static au_outcome walk_interps(au_engine *e)
         return outcome;
     }
     if (!addr) {
+        e->reborn = 1;
         return AU_FAULT;
     }
+    const uint32_t reborn = e->reborn ? e->interp_serial : 0; /* those up to it are over */
     e->list_stamp++;
     while (addr) {
         int64_t id;
@@ -106,7 +111,8 @@ static au_outcome walk_interps(au_engine *e)
             return AU_FAULT;
         }
         size_t at = count;
-        while (at < e->interp_count && (e->interps[at].addr != addr || e->interps[at].id != id)) {
+        while (at < e->interp_count &&
+               (e->interps[at].addr != addr || e->interps[at].id != id || e->interps[at].serial <= reborn)) {
             at++;
         }
         au_interp_rec rec = {0};
@@ -124,6 +130,7 @@ static au_outcome walk_interps(au_engine *e)
             e->stats.interpreters_seen++;
             rec.addr = addr;
             rec.id = id;
+            rec.serial = ++e->interp_serial;
         }
         if (!rec.gil && e->remote.layout.interp_gil != AU_ABSENT) {
             (void)au__read_u64(&e->remote, addr + e->remote.layout.interp_gil, &rec.gil); /* 0 until it is made */
@@ -134,15 +141,23 @@ static au_outcome walk_interps(au_engine *e)
         addr = next;
     }
     e->interp_count = count;
+    e->reborn = 0;
     return AU_OK;
 }
 
-static au_thread_rec *known_thread(au_engine *e, size_t from, au_addr addr, au_addr interp, uint64_t ident,
-                                   uint64_t native, size_t *at)
+/* What a thread state says of itself. */
+typedef struct identity {
+    au_addr addr;
+    uint64_t ident, native, unique;
+} identity;
+
+static au_thread_rec *known_thread(au_engine *e, size_t from, const au_interp_rec *interp, const identity *id,
+                                   size_t *at)
 {
     for (size_t i = from; i < e->thread_count; i++) {
         au_thread_rec *rec = e->threads[i];
-        if (rec->addr == addr && rec->interp == interp && rec->ident == ident && rec->native == native) {
+        if (rec->addr == id->addr && rec->interp == interp->addr && rec->iid == interp->id && rec->ident == id->ident &&
+            rec->native == id->native && rec->unique == id->unique) {
             *at = i;
             return rec;
         }
@@ -150,28 +165,11 @@ static au_thread_rec *known_thread(au_engine *e, size_t from, au_addr addr, au_a
     return NULL;
 }
 
-/*
- * 3.10 does not say which OS thread a thread state has, and a new thread may get both the memory of the state and the
- * pthread of one that has ended: the system knows.
- */
-static int is_another(const au_engine *e, const au_thread_rec *rec)
-{
-    au_tid tid;
-    return rec->state.run == AU_RUN_GONE && rec->iid == 0 && rec->tid && !rec->native &&
-           (e->remote.ops->caps & AU_CAP_THREAD_ID_OF) &&
-           e->remote.ops->thread_id_of(e->remote.proc, AU_ID_PTHREAD, rec->ident, &tid) == AU_OK && tid != rec->tid;
-}
-
-/* Takes the thread at addr into place `at` of the order. */
-static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, au_addr addr, uint64_t ident,
-                        uint64_t native)
+/* Takes a thread into place `at` of the order. */
+static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, const identity *id)
 {
     size_t found = 0;
-    au_thread_rec *rec = known_thread(e, at, addr, interp->addr, ident, native, &found);
-    if (rec && is_another(e, rec)) {
-        rec->addr = 0; /* not met by this walk, so it is swept */
-        rec = NULL;
-    }
+    au_thread_rec *rec = known_thread(e, at, interp, id, &found);
     if (rec) {
         if (found != at && found - at <= HOLE_MAX) {
             /* those before it have probably ended: out of the way of all that follow */
@@ -192,13 +190,14 @@ static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, au
         free(rec);
         return -1;
     }
-    rec->addr = addr;
+    rec->addr = id->addr;
     rec->interp = interp->addr;
     rec->iid = interp->id;
-    rec->ident = ident;
-    rec->native = native;
+    rec->ident = id->ident;
+    rec->native = id->native;
+    rec->unique = id->unique;
     rec->state_id = ++e->next_state_id;
-    rec->is_main = interp->id == 0 && ident && ident == e->main_ident;
+    rec->is_main = interp->id == 0 && id->ident && id->ident == e->main_ident;
     rec->seen = e->list_stamp;
     memmove(e->threads + at + 1, e->threads + at, (e->thread_count - at) * sizeof *e->threads);
     e->threads[at] = rec;
@@ -294,9 +293,14 @@ static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t
             return AU_FAULT;
         }
         au_addr next = au__u64(head + l->tstate_next);
-        uint64_t native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__u64(head + l->tstate_native_thread_id);
+        identity id = {
+            .addr = addr,
+            .ident = au__u64(head + l->tstate_thread_id),
+            .native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__u64(head + l->tstate_native_thread_id),
+            .unique = l->tstate_id == AU_ABSENT ? 0 : au__u64(head + l->tstate_id),
+        };
         size_t before = e->thread_count;
-        if (place_thread(e, *at, interp, addr, au__u64(head + l->tstate_thread_id), native)) {
+        if (place_thread(e, *at, interp, &id)) {
             return AU_FAULT;
         }
         if (e->thread_count != before) {
@@ -339,10 +343,23 @@ static void sweep(au_engine *e, size_t met)
     e->thread_count = kept;
 }
 
-/* The fields of an interpreter that tell of births: they stand side by side in all versions (pycore_interp.h). */
-static uint32_t heads_from(const au_layout *l)
+/*
+ * The fields of an interpreter that tell of births, and that it is itself: they stand side by side in all versions
+ * (pycore_interp.h). An id that lies far away (there is no such version) is left out.
+ */
+typedef struct heads_window {
+    uint32_t from, len;
+    int has_id;
+} heads_window;
+
+static heads_window window_of(const au_layout *l)
 {
-    return l->interp_next < l->interp_threads_head ? l->interp_next : l->interp_threads_head;
+    enum { NEAR = 256 };
+    uint32_t from = l->interp_next < l->interp_threads_head ? l->interp_next : l->interp_threads_head;
+    uint32_t to = l->interp_next > l->interp_threads_head ? l->interp_next : l->interp_threads_head;
+    uint32_t low = l->interp_id < from ? l->interp_id : from;
+    uint32_t high = l->interp_id > to ? l->interp_id : to;
+    return high - low <= NEAR ? (heads_window){low, high - low + 8, 1} : (heads_window){from, to - from + 8, 0};
 }
 
 size_t au__heads_count(const au_engine *e)
@@ -358,15 +375,15 @@ void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len)
         *len = 8;
         return;
     }
-    uint32_t from = heads_from(l);
-    *addr = e->interps[i - 1].addr + from;
-    *len = (l->interp_next > from ? l->interp_next : l->interp_threads_head) - from + 8;
+    heads_window window = window_of(l);
+    *addr = e->interps[i - 1].addr + window.from;
+    *len = window.len;
 }
 
 int au__heads_stand(const au_engine *e, const au_piece *pieces)
 {
     const au_layout *l = &e->remote.layout;
-    uint32_t from = heads_from(l);
+    heads_window window = window_of(l);
     if (pieces[0].outcome != AU_OK || au__u64(pieces[0].buf) != e->interps[0].addr) {
         return 0;
     }
@@ -374,8 +391,9 @@ int au__heads_stand(const au_engine *e, const au_piece *pieces)
         const uint8_t *copy = pieces[1 + i].buf;
         au_addr next = i + 1 < e->interp_count ? e->interps[i + 1].addr : 0;
         if (pieces[1 + i].outcome != AU_OK ||
-            au__u64(copy + (l->interp_threads_head - from)) != e->interps[i].threads_head ||
-            au__u64(copy + (l->interp_next - from)) != next) {
+            au__u64(copy + (l->interp_threads_head - window.from)) != e->interps[i].threads_head ||
+            au__u64(copy + (l->interp_next - window.from)) != next ||
+            (window.has_id && (int64_t)au__u64(copy + (l->interp_id - window.from)) != e->interps[i].id)) {
             return 0;
         }
     }

@@ -40,6 +40,7 @@
     X(tstate_base_frame)       /* 3.15: a frame inside the thread state, the root of every chain */                    \
     X(tstate_thread_id)        /* pthread_t, the key of threading._active */                                           \
     X(tstate_native_thread_id) /* as the tracee's PID namespace numbers it; 3.10: absent */                            \
+    X(tstate_id)               /* 3.10, where no thread id is told: unique in its interpreter; else absent */          \
     X(tstate_datastack_chunk)                                                                                          \
     X(tstate_datastack_top)                                                                                            \
     X(tstate_status) /* 3.12: bit field with `active` */                                                               \

@@ -38,6 +38,7 @@ static const struct {
     M(tstate_base_frame, "thread_state.base_frame"),
     M(tstate_thread_id, "thread_state.thread_id"),
     M(tstate_native_thread_id, "thread_state.native_thread_id"),
+    M(tstate_id, NULL),
     M(tstate_datastack_chunk, "thread_state.datastack_chunk"),
     M(tstate_datastack_top, "thread_state.datastack_top"),
     M(tstate_status, "thread_state.status"),
@@ -122,6 +123,9 @@ static int32_t expected(int build, size_t i)
     }
     if (strcmp(member, "runtime_gil") == 0 && minor <= 11) {
         return layout_value(build, "runtime_state.gil_last_holder") - 8; /* pycore_gil.h: interval is before it */
+    }
+    if (strcmp(member, "tstate_id") == 0 && minor == 10) {
+        return 256; /* PyThreadState_GetID, 3.10.8 and 3.10.13 */
     }
     if (strcmp(member, "frame_function") == 0 && minor >= 11) {
         return minor == 11 ? 0 : 16; /* pycore_frame.h: f_func, from 3.12 f_funcobj */

@@ -588,6 +588,61 @@ START_TEST(freed_while_proven)
 }
 END_TEST
 
+/*
+ * The same for one that no stack shows any more: what was written over its count when its memory was given back looks
+ * like a count.
+ */
+static int freed_and_forgotten(w_run *run)
+{
+    mover *m = run->baton;
+    w_code *code = m->codes[0];
+    au_addr generation = m->w->interps->addr + m->w->l.interp_code_generation;
+    m->made++;
+    if (m->made == 3) {
+        world_pop(m->w, m->t);
+        world_word(m->w, generation, 77);
+        if (m->w->l.object_type < 24) {
+            world_word(m->w, code->addr, m->rate ? UINT64_C(0x00007f1234567890) : UINT64_C(0x000000001c0a0b40));
+        }
+    } else if (m->made == 7) {
+        world_word(m->w, code->addr + m->w->l.code_filename, m->codes[1]->file_str);
+        world_int(m->w, code->addr + m->w->l.code_version, m->w->next_version++);
+        world_word(m->w, code->addr, 0);
+        world_code_refs(m->w, code, 1);
+        world_push(m->w, m->t, (w_frame){code, 3, W_PLAIN, 0});
+    }
+    return 0;
+}
+
+START_TEST(freed_while_unseen)
+{
+    mover m;
+    w_run run;
+    mover_init(&m, _i / 2, 9);
+    if (m.w->l.interp_code_generation != AU_ABSENT) {
+        m.codes[0] = world_code(m.w, "/srv/dying.cfg", "<module>", 1, 30);
+        m.codes[1] = world_code(m.w, "/srv/living.cfg", "<module>", 1, 30);
+        w_frame frames[] = {{m.codes[2], 2, W_PLAIN, 0}, {m.codes[0], 3, W_PLAIN, 0}};
+        world_stack(m.w, m.t, frames, 2);
+        m.made = 0;
+        m.rate = _i % 2;
+        w_run_init(&run, m.w);
+        run.on_pass = freed_and_forgotten;
+        run.baton = &m;
+        w_run_go(&run, 12);
+        ck_assert_uint_eq(run.count, 12);
+        ck_assert_ptr_nonnull(strstr(run.samples[2].stack, "dying.cfg"));
+        for (size_t i = 3; i < 12; i++) {
+            ck_assert_msg(strstr(run.samples[i].stack, "dying.cfg") == NULL, "%s: %s", m.w->label,
+                          run.samples[i].stack);
+        }
+        ck_assert_ptr_nonnull(strstr(run.samples[11].stack, "living.cfg"));
+        w_run_deinit(&run);
+    }
+    mover_deinit(&m);
+}
+END_TEST
+
 Suite *au_moving_suite(void)
 {
     Suite *suite = suite_create("moving");
@@ -597,6 +652,7 @@ Suite *au_moving_suite(void)
     tcase_add_loop_test(tcase, never_at_rest, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, remade_between_passes, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, freed_while_proven, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, freed_while_unseen, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, many_codes, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, gone_at_any_piece, 0, WORLD_BUILDS * 2);
     suite_add_tcase(suite, tcase);

@@ -6,6 +6,7 @@
 
 #include "tests/engine/suites.h"
 #include "tests/engine/world.h"
+#include "tests/engine/world_internal.h"
 
 static world *w;
 static w_thread *t;
@@ -251,6 +252,7 @@ static int inherit(w_run *r)
             world_word(w, t->addr + w->l.tstate_native_thread_id, 7777);
         } else {
             must_be_zero(au_image_add_id(w->image, AU_ID_PTHREAD, t->ident, 7777));
+            world_word(w, t->addr + w->l.tstate_id, 7777);
         }
     }
     return 0;
@@ -587,6 +589,68 @@ START_TEST(two_states_of_one_thread)
 }
 END_TEST
 
+/*
+ * A sub-interpreter ends, and the next one is where it was, to the last byte: thread state, code objects with their
+ * numbers and strings, what it counts. Only its id is another one.
+ */
+typedef struct successor {
+    w_interp *interp;
+    w_code *code;
+} successor;
+
+static int succeed(w_run *r)
+{
+    const successor *next = r->baton;
+    const au_layout *l = &w->l;
+    if (r->passes != 20) {
+        return 0;
+    }
+    uint32_t counter = w->next_version;
+    uint64_t generation =
+        l->interp_code_generation == AU_ABSENT ? 0 : world_get(w, next->interp->addr + l->interp_code_generation);
+    uint64_t version = l->code_version == AU_ABSENT ? 0 : world_get(w, next->code->addr + l->code_version);
+    world_code_remake(w, next->code, "/srv/younger.py", "youn", 1, 1);
+    if (l->code_version != AU_ABSENT) {
+        world_int(w, next->code->addr + l->code_version, (uint32_t)version);
+    }
+    if (l->interp_code_generation != AU_ABSENT) {
+        world_word(w, next->interp->addr + l->interp_code_generation, generation);
+    }
+    w->next_version = counter;
+    world_count_code(w, next->interp, NULL);
+    world_word(w, next->interp->addr + l->interp_id, 2);
+    return 0;
+}
+
+START_TEST(interpreter_in_its_place)
+{
+    begin(_i);
+    successor next = {world_interp(w, 1), world_code(w, "/srv/elderly.py", "elde", 1, 30)};
+    w_thread *inner = world_thread(w, next.interp, t->ident, t->tid);
+    w_frame frame = {next.code, 3, W_PLAIN, 0};
+    world_stack(w, inner, &frame, 1);
+    run.on_pass = succeed;
+    run.baton = &next;
+    w_run_go(&run, 60);
+    size_t before = 0, after = 0;
+    for (size_t i = 0; i < run.count; i++) {
+        const w_sample *sample = &run.samples[i];
+        if (sample->iid == 0) {
+            continue;
+        }
+        int elder = strstr(sample->stack, "elde") != NULL, younger = strstr(sample->stack, "youn") != NULL;
+        ck_assert_msg(elder != younger && sample->iid == (elder ? 1 : 2), "%s: %lld has %s", w->label,
+                      (long long)sample->iid, sample->stack);
+        ck_assert_int_eq(younger, after || younger); /* never back */
+        before += (size_t)elder;
+        after += (size_t)younger;
+    }
+    ck_assert_uint_eq(before, 20);
+    ck_assert_uint_ge(after, 37);
+    end();
+}
+END_TEST
+
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 static int jump(w_run *r)
@@ -730,6 +794,7 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, asleep, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, gil, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, two_states_of_one_thread, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, interpreter_in_its_place, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, sum_of_times, 0, WORLD_BUILDS * 4);
     tcase_add_loop_test(tcase, gaps, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, no_burst, 0, WORLD_BUILDS);

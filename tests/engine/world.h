@@ -97,6 +97,7 @@ typedef struct world {
     uint64_t next_chunk;
     w_code *codes;
     w_thread *threads;
+    uint64_t thread_states; /* that were ever made */
     w_interp *interps; /* newest first, the main one last */
 } world;
 

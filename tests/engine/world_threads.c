@@ -60,6 +60,9 @@ w_thread *world_thread(world *w, w_interp *interp, uint64_t ident, au_tid tid)
     } else {
         must(au_image_add_id(w->image, AU_ID_PTHREAD, ident, tid) == 0, "id");
     }
+    if (l->tstate_id != AU_ABSENT) {
+        world_word(w, t->addr + l->tstate_id, ++w->thread_states);
+    }
     if (l->tstate_cframe != AU_ABSENT) {
         t->cframe = world_alloc(w, 32);
         world_word(w, t->addr + l->tstate_cframe, t->cframe);
