@@ -172,6 +172,27 @@ def test_cpu_mode_leaves_sleepers_out(box):
     need(total < 0.4 * duration, "the program sleeps, but %d of %d us are on the CPU", total, duration)
 
 
+@test("each")
+def test_interpreters_in_turn(box):
+    """One after another, at the same addresses: each has its id, its function, its file, and its time."""
+    run = box.launch("inturn.py", "-i", "200us", count=40, seconds=0.03)
+    made = run.done["made"]
+    times = [0] * len(made)
+    for sample in box.stream(run).samples:
+        for file, scope, *_ in sample.frames:
+            match = re.fullmatch(r"f(\d{3})", scope)
+            if not match:
+                continue
+            k = int(match.group(1))
+            need(file == "/turn/%03d.py" % k, "%s is in %s", scope, file)
+            need(sample.iid == made[k], "%s runs in interpreter %d, the sample says %d", scope, made[k], sample.iid)
+            times[k] += sample.time
+    seen = [time for time in times if time]
+    box.note("%d of %d seen, %.1f to %.1f ms", len(seen), len(made), min(seen) / 1e3, max(seen) / 1e3)
+    right = [time for time in times if 15_000 < time < 60_000]
+    need(len(right) >= 0.9 * len(made), "of 30 ms each: %s", [round(time / 1000) for time in times])
+
+
 @test("one", tier="ci")
 def test_cpu_mode_writes_only_the_state_that_runs(box):
     if box.interp.minor < 12:

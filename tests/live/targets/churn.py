@@ -6,7 +6,7 @@ existed is seen at once: function `fn_<k>` is in `file_<(k * 7919) % 10^8>.py` a
 
 seconds   how long
 rate      new ones a second; 0: as many as it can
-compile   1: every one is compiled from text; 0: made by code.replace()
+compile   1: every one is compiled from text; 0: made by code.replace(); 2: it is a class body with a lambda
 """
 
 import sys
@@ -22,6 +22,9 @@ TEXT = """%sdef %s(n):
         pass
     return n
 """
+CLASS = """%sclass %s:
+    last = [(lambda n: n + 1)(n) for n in turns]
+"""
 
 
 def body(n):
@@ -36,6 +39,9 @@ def names(k):
 
 def make(k):
     name, file, first = names(k)
+    if opt.compile == 2:
+        code = compile(CLASS % ("\n" * (first - 1), name), file, "exec")
+        return lambda turns: exec(code, {"turns": turns[:20]})
     if opt.compile:
         space = {}
         exec(compile(TEXT % ("\n" * (first - 1), name), file, "exec"), space)
