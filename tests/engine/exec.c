@@ -16,11 +16,12 @@ enum { EXEC_AT = 12, EXEC_MOMENTS = 11, PASSES = 80, PAUSE_SLEEPS = 6 };
 
 typedef struct becoming {
     world *old, *new;
-    const char *next; /* label of the build that comes */
-    int nth;          /* 0: at the addresses of the old one */
-    int pause;        /* sleeps until the new one is there; 0: at once */
-    uint64_t exec_at; /* pass at whose end the exec is */
-    size_t old_samples;
+    const char *next;             /* label of the build that comes */
+    int nth;                      /* 0: at the addresses of the old one */
+    int pause;                    /* sleeps until the new one is there; 0: at once */
+    uint64_t exec_at;             /* pass at whose end the exec is */
+    size_t old_samples, found_at; /* samples by the time when the new one is announced */
+    unsigned found, found_minor;
     int done;
 } becoming;
 
@@ -77,6 +78,14 @@ static void on_sleep(void *baton, au_image *image, uint64_t deadline_ns)
     }
 }
 
+static void announced(void *baton, const au_python *python)
+{
+    becoming *b = baton;
+    b->found++;
+    b->found_minor = python->minor;
+    b->found_at = run.count;
+}
+
 static void become(int from, int to, int nth, int pause, unsigned moment)
 {
     becoming b = {.next = world_builds[to], .nth = nth, .pause = pause, .exec_at = EXEC_AT + moment};
@@ -87,7 +96,13 @@ static void become(int from, int to, int nth, int pause, unsigned moment)
     run.on_pass = on_pass;
     run.baton = &b;
     au_image_set_sleep_hook(b.old->image, on_sleep, &b);
+    run.options.max_passes = PASSES;
+    ck_assert_ptr_null(w_run_find(&run));
+    au_engine_set_found(run.engine, announced, &b);
     w_run_go(&run, PASSES);
+    ck_assert_uint_eq(b.found, 1); /* the first one was the caller's own finding */
+    ck_assert_uint_eq(b.found_minor, b.new->minor);
+    ck_assert_uint_eq(b.found_at, b.old_samples);
     ck_assert_msg(b.new != NULL, "%s never became %s", b.old->label, b.next);
     ck_assert_int_eq((int)run.how, AU_RAN_EXPOSURE);
     ck_assert_uint_eq(run.stats.rediscoveries, 1);
