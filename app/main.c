@@ -9,34 +9,35 @@
 #include "base/version.h"
 #include "platform/platform.h"
 
+static int fail(au_sign sign, au_error *error)
+{
+    au_console console;
+    au_console_init(&console, AU_FD_STDERR);
+    int status = (int)error->code;
+    if (error->code == AU_ERR_USAGE) {
+        au_message_show_usage(&console, error);
+    } else {
+        au_message_show(&console, sign, error);
+    }
+    au_error_clear(error);
+    return status;
+}
+
 /* Shows one of the texts on standard output. */
 static int show(au_action action)
 {
     au_console console;
     au_buf out = {0};
     au_console_init(&console, AU_FD_STDOUT);
-    int failed = action == AU_ACTION_HELP    ? au_options_help(&out, console.colour)
-                 : action == AU_ACTION_USAGE ? au_options_usage(&out)
-                                             : au_words_append(&out, "austin %s\n", AU_VERSION);
-    if (!failed && au_write_all(AU_FD_STDOUT, out.data, out.len)) {
-        failed = AU_ERR_IO;
-    }
+    int no_memory = action == AU_ACTION_HELP    ? au_options_help(&out, console.colour)
+                    : action == AU_ACTION_USAGE ? au_options_usage(&out)
+                                                : au_words_append(&out, "austin %s\n", AU_VERSION);
+    int os_code = no_memory ? 0 : au_write_all(AU_FD_STDOUT, out.data, out.len);
     au_buf_deinit(&out);
-    return failed < 0 ? AU_ERR_MEMORY : failed;
-}
-
-static int fail_options(au_error *error)
-{
-    au_console console;
-    au_console_init(&console, AU_FD_STDERR);
-    int status = (int)error->code;
-    if (error->code == AU_ERR_COMMAND) {
-        au_message_show(&console, AU_SIGN_GLASSES, error);
-    } else {
-        au_message_show_usage(&console, error);
+    if (no_memory || os_code) {
+        return fail(AU_SIGN_SKULL, no_memory ? au_error_memory() : au_message_no_text(os_code));
     }
-    au_error_clear(error);
-    return status;
+    return 0;
 }
 
 int main(int argc, const char *const *argv)
@@ -51,7 +52,7 @@ int main(int argc, const char *const *argv)
     au_options options;
     au_error *error = au_options_parse(argc, argv, pool, &options);
     if (error) {
-        return fail_options(error);
+        return fail(error->code == AU_ERR_COMMAND ? AU_SIGN_GLASSES : AU_SIGN_SKULL, error);
     }
     if (options.action != AU_ACTION_SAMPLE) {
         return show(options.action);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "app/messages.h"
 
-#include <apr_errno.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,9 +75,38 @@ const char *au_message_shortage(int os_code)
     return NULL;
 }
 
+/* For an error that comes without a remedy of its own. */
+static const char *remedy_of_kind(au_errcode code)
+{
+    switch (code) {
+    case AU_ERR_USAGE:
+        return NULL;
+    case AU_ERR_PERMISSION:
+        return "run austin as root (sudo), or give it the capability CAP_SYS_PTRACE";
+    case AU_ERR_GONE:
+        return "start the program again, or look up the PID again, for example with 'pgrep -af python'";
+    case AU_ERR_MEMORY:
+        return au_message_shortage(ENOMEM);
+    case AU_ERR_IO:
+        return "choose another file, for example: -o profile.mojo";
+    case AU_ERR_COMMAND:
+    case AU_ERR_ENVIRONMENT:
+        return "'austin --help' says what can be given";
+    case AU_ERR_OS:
+    case AU_ERR_VALUE:
+    case AU_ERR_PYTHON:
+    case AU_ERR_BINARY:
+    case AU_ERR_OBJECT:
+    case AU_ERR_MAPS:
+        break;
+    }
+    return "try it again; if it fails again, please report it with this message, the system and the version of Python";
+}
+
 const char *au_message_hint(const au_error *error)
 {
-    return error->hint ? error->hint : au_message_shortage(error->os_code);
+    const char *hint = error->hint ? error->hint : au_message_shortage(error->os_code);
+    return hint ? hint : remedy_of_kind(error->code);
 }
 
 void au_message_show(const au_console *console, au_sign sign, const au_error *error)
@@ -245,9 +274,12 @@ au_error *au_message_attach_failed(const au_subject *subject, au_error *why)
         au_error_create(why->code, why->os_code, "%s %s", cannot(subject), name_of(subject, name, sizeof name));
     error = because(error, why);
     const char *shortage = au_message_shortage(error->os_code);
-    if (!error->hint && (shortage || error->code == AU_ERR_OS)) {
-        error = au_error_hint(error, "%s",
-                              shortage ? shortage : "look up the PID again, for example with 'pgrep -af python'");
+    if (!error->hint && shortage) {
+        error = au_error_hint(error, "%s", shortage);
+    } else if (!error->hint && !subject->command && error->code == AU_ERR_OS) {
+        error = au_error_hint(error, "look up the PID again, for example with 'pgrep -af python'");
+    } else if (!error->hint) { /* a file or a value of the process, and none of ours */
+        error = au_error_hint(error, "%s", remedy_of_kind(AU_ERR_OS));
     }
     return error;
 }
@@ -374,6 +406,88 @@ au_error *au_message_not_permitted(const au_subject *subject, const au_explanati
     return error;
 }
 
+/* ---- output ------------------------------------------------------------------------------------------------- */
+
+/* A full disk too, for this user. Not every system knows it. */
+static int is_over_quota(apr_status_t status)
+{
+#ifdef EDQUOT
+    return status == EDQUOT;
+#else
+    (void)status;
+    return 0;
+#endif
+}
+
+/* What to do when a name cannot be opened, or a place cannot be written to, for a reason of its own; else NULL. */
+static const char *remedy_of_place(const au_output_failure *failure)
+{
+    apr_status_t status = failure->status;
+    if (failure->folder_gone) {
+        return "change to a folder that is there (cd), or give an absolute path, for example: -o /tmp/profile.mojo";
+    }
+    if (APR_STATUS_IS_EACCES(status) || status == EPERM || status == EROFS) {
+        return "choose a file in a folder that you may write to";
+    }
+    if (APR_STATUS_IS_ENOENT(status)) {
+        return "create the folder first";
+    }
+    if (APR_STATUS_IS_ENOTDIR(status)) {
+        return "choose another path: one of its folders is a file";
+    }
+    if (status == EISDIR) {
+        return "name a file in that folder, for example profile.mojo";
+    }
+    return NULL;
+}
+
+static const char name_a_file[] = "name a file (-o profile.mojo), or send standard output to a file or a pipe";
+
+au_error *au_message_output_failed(const au_output_failure *failure)
+{
+    char text[128];
+    apr_status_t status = failure->status;
+    const char *kept = failure->readable ? "; what is there can be read up to its last whole sample" : "";
+    const char *place = failure->path ? remedy_of_place(failure) : NULL;
+    au_error *error = au_error_create(AU_ERR_IO, (int)APR_TO_OS_ERROR(status), "cannot %s %s", failure->act,
+                                      failure->path ? failure->path : "standard output");
+    error = au_error_cause(error, "%s",
+                           failure->folder_gone ? "the current folder has been deleted"
+                                                : apr_strerror(status, text, sizeof text));
+    if (status == EFBIG) {
+        return au_error_hint(error, "raise the limit of file sizes (ulimit -f) or choose another file system%s", kept);
+    }
+    if (APR_STATUS_IS_ENOSPC(status) || is_over_quota(status)) {
+        return au_error_hint(error, "make room or choose another file%s", kept);
+    }
+    if (APR_STATUS_IS_EPIPE(status)) {
+        return au_error_hint(error, "the program that was reading the samples has ended: see what it says, or write "
+                                    "them to a file (-o profile.mojo)");
+    }
+    if (place) {
+        return au_error_hint(error, "%s", place);
+    }
+    if (au_message_shortage(error->os_code)) {
+        return error;
+    }
+    return au_error_hint(error, "%s%s", failure->path ? "choose another file" : name_a_file, kept);
+}
+
+au_error *au_message_no_text(int os_code)
+{
+    char text[128];
+    au_error *error = au_error_create(AU_ERR_IO, os_code, "cannot write to standard output");
+    error = au_error_cause(error, "%s", apr_strerror(APR_FROM_OS_ERROR(os_code), text, sizeof text));
+    return au_error_hint(error, "let standard output be a terminal, a file with room, or a pipe that is read");
+}
+
+au_error *au_message_not_taken(void)
+{
+    return au_error_hint(
+        au_error_create(AU_ERR_IO, 0, "gave up writing: whoever reads the samples takes none"),
+        "the samples that were not taken are lost; write them to a file (-o profile.mojo) and read them from there");
+}
+
 /* ---- the rest ----------------------------------------------------------------------------------------------- */
 
 au_error *au_message_no_keys(const au_subject *subject)
@@ -390,7 +504,7 @@ au_error *au_message_terminal_refused(void)
 {
     au_error *error = au_error_create(AU_ERR_USAGE, 0, "samples would go to a terminal");
     error = au_error_cause(error, "they are binary, and there is no -o");
-    return au_error_hint(error, "name a file (-o profile.mojo), or send standard output to a file or a pipe");
+    return au_error_hint(error, "%s", name_a_file);
 }
 
 au_error *au_message_bad_environment(const char *name, const char *value, const char *reason)

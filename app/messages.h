@@ -11,6 +11,8 @@
 #ifndef AU_APP_MESSAGES_H
 #define AU_APP_MESSAGES_H
 
+#include <apr_errno.h>
+
 #include "app/words.h"
 #include "base/error.h"
 #include "engine/engine.h"
@@ -48,7 +50,9 @@ void au_message_say(const au_console *console, au_sign sign, const char *format,
  */
 const char *au_message_shortage(int os_code);
 
-/** What to do about `error` as it is shown: its own hint, or that for a shortage; NULL without any. It belongs to it.
+/**
+ * What to do about `error` as it is shown: its own hint, or that for a shortage, or what helps with its kind. NULL for
+ * AU_ERR_USAGE alone, which is shown with a pointer to the list of options. It belongs to `error`.
  */
 const char *au_message_hint(const au_error *error);
 
@@ -71,6 +75,24 @@ au_error *au_message_not_permitted(const au_subject *subject, const au_explanati
 
 /** Any other reason. */
 au_error *au_message_attach_failed(const au_subject *subject, au_error *why);
+
+/** An output that takes no samples. */
+typedef struct au_output_failure {
+    const char *act;     /**< what was tried, as in "cannot write to FILE" */
+    const char *path;    /**< NULL: standard output */
+    apr_status_t status; /**< why not */
+    int folder_gone;     /**< the path is relative, and the current folder is not there any more */
+    int readable;        /**< what was written before stays, and can be read */
+} au_output_failure;
+
+/** AU_ERR_IO. */
+au_error *au_message_output_failed(const au_output_failure *failure);
+
+/** AU_ERR_IO: a text that was asked for, such as the help, could not be shown. */
+au_error *au_message_no_text(int os_code);
+
+/** AU_ERR_IO: the reader at the other end takes nothing, and the user has waited enough. */
+au_error *au_message_not_taken(void);
 
 /** The stream's keys are used up; `command` goes on. */
 au_error *au_message_no_keys(const au_subject *subject);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/messages.h"
 #include "base/buf.h"
 #include "format/mojo_zstd.h"
 
@@ -68,6 +69,15 @@ static void fail(au_output *output, au_error *error)
     atomic_store(&output->failed, 1);
 }
 
+/* The same for what the compressor says, which knows nothing of options. */
+static void fail_packing(au_output *output, au_error *error)
+{
+    if (error && error->code == AU_ERR_IO && !error->hint) {
+        error = au_error_hint(error, "run austin without --compress, and with a file name that does not end in .zst");
+    }
+    fail(output, error);
+}
+
 static void wake_sampler(au_output *output)
 {
     if (atomic_load(&output->waiting)) {
@@ -101,7 +111,7 @@ static size_t take_piece(au_output *output)
         if (!output->zstd) {
             fail(output, output->sink->write(output->sink, output->ring + start, length));
         } else {
-            fail(output, au_mojo_zstd_push(output->zstd, output->ring + start, length, &output->packed));
+            fail_packing(output, au_mojo_zstd_push(output->zstd, output->ring + start, length, &output->packed));
             if (output->packed.len >= PIECE_BYTES) {
                 write_packed(output);
             }
@@ -120,7 +130,7 @@ static void settle(au_output *output)
         return;
     }
     if (output->zstd && !atomic_load(&output->failed)) {
-        fail(output, au_mojo_zstd_flush(output->zstd, &output->packed));
+        fail_packing(output, au_mojo_zstd_flush(output->zstd, &output->packed));
         write_packed(output);
     }
     atomic_store(&output->settled, tail);
@@ -176,7 +186,7 @@ static void *APR_THREAD_FUNC write_on(apr_thread_t *thread, void *baton)
     }
     drain(output);
     if (output->zstd && atomic_load(&output->tail) && !atomic_load(&output->failed)) {
-        fail(output, au_mojo_zstd_end(output->zstd, &output->packed));
+        fail_packing(output, au_mojo_zstd_end(output->zstd, &output->packed));
         write_packed(output);
     }
     fail(output, output->sink->close(output->sink));
@@ -341,8 +351,7 @@ au_error *au_output_close(au_output *output)
     if (wait_until(output, WAIT_FINISHED, 0)) {
         /* The thread hangs in a write that may never return: it keeps its memory, the process is about to end. */
         (void)apr_thread_detach(output->thread);
-        return au_error_hint(au_error_create(AU_ERR_IO, 0, "gave up writing: whoever reads the samples takes none"),
-                             "the samples that were not taken are lost");
+        return au_message_not_taken();
     }
     apr_status_t ended;
     apr_thread_join(&ended, output->thread);

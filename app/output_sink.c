@@ -2,8 +2,6 @@
 #include <apr_errno.h>
 #include <apr_file_io.h>
 #include <apr_strings.h>
-#include <errno.h>
-#include <string.h>
 
 #include "app/messages.h"
 #include "app/output.h"
@@ -11,8 +9,8 @@
 
 typedef struct file_sink {
     au_output_sink sink;
-    const char *name; /* for messages */
-    apr_file_t *file; /* NULL: standard output */
+    const char *name; /* NULL: standard output */
+    apr_file_t *file; /* NULL: likewise */
     apr_pool_t *pool;
     int regular;       /* a file, and no pipe or device: it can be emptied */
     int created;       /* by us */
@@ -20,49 +18,37 @@ typedef struct file_sink {
     apr_off_t written; /* of the writer's thread */
 } file_sink;
 
-/* A full disk too, for this user. Not every system knows it. */
-static int is_over_quota(apr_status_t status)
+/* Nothing can be found by a relative path when the current folder has been deleted (getcwd(3), ENOENT). */
+static int folder_is_gone(const file_sink *sink, apr_status_t status)
 {
-#ifdef EDQUOT
-    return status == EDQUOT;
-#else
-    (void)status;
-    return 0;
-#endif
+    const char *root, *rest = sink->name;
+    char *folder; /* of a pool that belongs to whoever opens: not to be asked for by the writer's thread */
+    return sink->name && !sink->file && APR_STATUS_IS_ENOENT(status) &&
+           APR_STATUS_IS_ERELATIVE(apr_filepath_root(&root, &rest, 0, sink->pool)) &&
+           APR_STATUS_IS_ENOENT(apr_filepath_get(&folder, 0, sink->pool));
 }
 
-static au_error *cannot(const char *what, const file_sink *sink, apr_status_t status)
+static au_error *cannot(const char *act, const file_sink *sink, apr_status_t status)
 {
-    char text[128];
-    int opening = strcmp(what, "open") == 0;
-    au_error *error = au_error_create(AU_ERR_IO, (int)APR_TO_OS_ERROR(status), "cannot %s %s", what, sink->name);
-    error = au_error_cause(error, "%s", apr_strerror(status, text, sizeof text));
-    if (status == EFBIG) {
-        error = au_error_hint(error, "raise the limit of file sizes (ulimit -f) or choose another file system; what is "
-                                     "there can be read up to its last whole sample");
-    } else if (APR_STATUS_IS_ENOSPC(status) || is_over_quota(status)) {
-        error = au_error_hint(error, "make room or choose another file; what is there can be read up to its last whole "
-                                     "sample");
-    } else if (APR_STATUS_IS_EPIPE(status)) {
-        error = au_error_hint(error, "the program that was reading the samples has ended");
-    } else if (APR_STATUS_IS_EACCES(status) || status == EPERM || status == EROFS) {
-        error = au_error_hint(error, "choose a file in a folder that you may write to");
-    } else if (APR_STATUS_IS_ENOENT(status) || APR_STATUS_IS_ENOTDIR(status)) {
-        error = au_error_hint(error, "create the folder first");
-    } else if (status == EISDIR) {
-        error = au_error_hint(error, "name a file in that folder, for example profile.mojo");
-    } else if (opening && !au_message_shortage((int)APR_TO_OS_ERROR(status))) {
-        error = au_error_hint(error, "choose another file");
-    }
-    return error;
+    return au_message_output_failed(&(au_output_failure){.act = act,
+                                                         .path = sink->name,
+                                                         .status = status,
+                                                         .folder_gone = folder_is_gone(sink, status),
+                                                         .readable = sink->kept && sink->written > 0});
 }
 
 static au_error *write_file(au_output_sink *base, const void *bytes, size_t len)
 {
     file_sink *sink = (file_sink *)base;
-    apr_status_t status = sink->file ? apr_file_write_full(sink->file, bytes, len, NULL)
-                                     : (apr_status_t)au_write_all(AU_FD_STDOUT, bytes, len);
-    sink->written += (apr_off_t)len;
+    apr_size_t done = 0;
+    apr_status_t status;
+    if (sink->file) {
+        status = apr_file_write_full(sink->file, bytes, len, &done);
+    } else {
+        status = (apr_status_t)au_write_all(AU_FD_STDOUT, bytes, len);
+        done = status == APR_SUCCESS ? len : 0;
+    }
+    sink->written += (apr_off_t)done;
     return status == APR_SUCCESS ? NULL : cannot("write to", sink, status);
 }
 
@@ -124,7 +110,7 @@ au_error *au_output_sink_open(const char *path, apr_pool_t *pool, au_output_sink
     file_sink *sink = apr_pcalloc(pool, sizeof *sink);
     sink->sink.write = write_file;
     sink->sink.close = close_file;
-    sink->name = path ? path : "standard output";
+    sink->name = path;
     sink->pool = pool;
     if (path) {
         apr_finfo_t info;

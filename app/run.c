@@ -163,7 +163,7 @@ static au_error *begin_stream_at_once(run *me)
         au_output *output = me->output;
         me->output = NULL;
         error = au_output_close(output);
-        return error ? error : au_error_create(AU_ERR_IO, 0, "cannot write the samples");
+        return error ? error : au_message_not_taken();
     }
     return error;
 }

@@ -524,6 +524,32 @@ START_TEST(folder_is_no_file)
 }
 END_TEST
 
+START_TEST(current_folder_is_gone)
+{
+    char *path = free_path(), *before;
+    au_output_sink *file;
+    ck_assert_int_eq(apr_filepath_get(&before, 0, pool), APR_SUCCESS);
+    ck_assert_int_eq(apr_dir_make(path, APR_FPROT_OS_DEFAULT, pool), APR_SUCCESS);
+    ck_assert_int_eq(apr_filepath_set(path, pool), APR_SUCCESS);
+    apr_status_t removed = apr_dir_remove(path, pool);
+    au_error *relative = removed ? NULL : au_output_sink_open("a.mojo", pool, &file);
+    au_error *absolute = removed ? NULL : au_output_sink_open(apr_pstrcat(pool, path, "/a", NULL), pool, &file);
+    ck_assert_int_eq(apr_filepath_set(before, pool), APR_SUCCESS);
+    if (removed) {
+        puts("SKIP: output: the current folder is gone: this system keeps it");
+        apr_dir_remove(path, pool);
+        return;
+    }
+    ck_assert_ptr_nonnull(relative);
+    ck_assert_ptr_nonnull(strstr(relative->cause, "current folder"));
+    ck_assert_ptr_nonnull(strstr(relative->hint, "absolute path"));
+    ck_assert_ptr_nonnull(absolute);
+    ck_assert_ptr_nonnull(strstr(absolute->hint, "create the folder"));
+    au_error_clear(relative);
+    au_error_clear(absolute);
+}
+END_TEST
+
 Suite *au_output_suite(void)
 {
     Suite *suite = suite_create("output");
@@ -545,6 +571,7 @@ Suite *au_output_suite(void)
     tcase_add_loop_test(group, what_is_not_kept_is_taken_back, 0, 4);
     tcase_add_loop_test(group, what_others_did_is_left_alone, 0, 2);
     tcase_add_test(group, folder_is_no_file);
+    tcase_add_test(group, current_folder_is_gone);
 #ifdef __SANITIZE_THREAD__
     (void)hanging_sink_can_be_left;
     puts("SKIP: output: a hanging sink can be left: ThreadSanitizer takes what is left behind for a race");

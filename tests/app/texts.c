@@ -239,6 +239,84 @@ START_TEST(attach_messages)
 }
 END_TEST
 
+static const au_errcode codes[] = {
+#define CODE(name, value, text) name,
+    AU_ERROR_CODES(CODE)
+#undef CODE
+};
+
+/* An error that comes without a remedy gets one, whatever it is. */
+START_TEST(no_error_is_without_a_remedy)
+{
+    au_errcode code = codes[_i];
+    au_error *bare = au_error_create(code, 0, "something with process 4242");
+    const char *hint = au_message_hint(bare);
+    au_error_clear(bare);
+    ck_assert_int_eq(hint == NULL, code == AU_ERR_USAGE); /* that one is shown with a pointer to the options */
+    if (code == AU_ERR_USAGE) {
+        return;
+    }
+    const char *text = words(au_message_attach_failed(&launched, au_error_create(code, EIO, "it is odd")),
+                             code == AU_ERR_GONE ? AU_ERR_OS : code);
+    ck_assert_ptr_null(strstr(text, "PID again")); /* it was not given one */
+    ck_assert_ptr_null(strstr(text, "-o "));       /* it is not about the output */
+    words(au_message_attach_failed(&attached, au_error_create(code, EIO, "it is odd")),
+          code == AU_ERR_GONE ? AU_ERR_OS : code);
+}
+END_TEST
+
+static const struct {
+    au_output_failure failure;
+    const char *what, *remedy;
+    int keeps; /* what is there may be worth reading */
+} outputs[] = {
+    {{"open", "dir/a", ENOENT, 0, 0}, "cannot open dir/a: ", "create the folder", 0},
+    {{"open", "dir/a", ENOENT, 1, 0}, "the current folder has been deleted", "absolute path", 0},
+    {{"open", "file/a", ENOTDIR, 0, 0}, "cannot open file/a: ", "is a file", 0},
+    {{"open", "dir", EISDIR, 0, 0}, "cannot open dir: ", "profile.mojo", 0},
+    {{"open", "a", EACCES, 0, 0}, "cannot open a: ", "may write to", 0},
+    {{"open", "a", EPERM, 0, 0}, "cannot open a: ", "may write to", 0},
+    {{"open", "a", EROFS, 0, 0}, "cannot open a: ", "may write to", 0},
+    {{"open", "a", EMFILE, 0, 0}, "cannot open a: ", "ulimit -n", 0},
+    {{"open", "a", ENAMETOOLONG, 0, 0}, "cannot open a: ", "another file", 0},
+    {{"open", "a", ENOSPC, 0, 0}, "cannot open a: ", "make room", 0},
+    {{"write to", "a", ENOSPC, 0, 0}, "cannot write to a: ", "make room", 0},
+    {{"write to", "a", ENOSPC, 0, 1}, "cannot write to a: ", "make room", 1},
+    {{"write to", "a", EFBIG, 0, 0}, "cannot write to a: ", "ulimit -f", 0},
+    {{"write to", "a", EFBIG, 0, 1}, "cannot write to a: ", "ulimit -f", 1},
+    {{"write to", "a", EIO, 0, 0}, "cannot write to a: ", "another file", 0},
+    {{"write to", "a", EIO, 0, 1}, "cannot write to a: ", "another file", 1},
+    {{"write to", "a", ENOMEM, 0, 0}, "cannot write to a: ", "ulimit -v", 0},
+    {{"write to", "a", EPIPE, 0, 1}, "cannot write to a: ", "-o profile.mojo", 0},
+    {{"empty", "a", EIO, 0, 0}, "cannot empty a: ", "another file", 0},
+    {{"finish", "a", EIO, 0, 1}, "cannot finish a: ", "another file", 1},
+    {{"write to", NULL, EBADF, 0, 0}, "cannot write to standard output: ", "-o profile.mojo", 0},
+    {{"write to", NULL, EIO, 0, 0}, "cannot write to standard output: ", "-o profile.mojo", 0},
+    {{"write to", NULL, EPERM, 0, 0}, "cannot write to standard output: ", "-o profile.mojo", 0},
+    {{"write to", NULL, ENOSPC, 0, 1}, "cannot write to standard output: ", "make room", 1},
+    {{"write to", NULL, EPIPE, 0, 1}, "cannot write to standard output: ", "-o profile.mojo", 0},
+};
+
+START_TEST(output_messages)
+{
+    const char *text = words(au_message_output_failed(&outputs[_i].failure), AU_ERR_IO);
+    holds(text, outputs[_i].what);
+    holds(text, outputs[_i].remedy);
+    /* only of something that is there it is said that it can be read */
+    ck_assert_msg((strstr(text, "last whole sample") != NULL) == outputs[_i].keeps, "%s", text);
+    ck_assert_int_eq(strstr(text, "create the folder") != NULL, strcmp(outputs[_i].remedy, "create the folder") == 0);
+}
+END_TEST
+
+START_TEST(other_output_messages)
+{
+    holds(words(au_message_not_taken(), AU_ERR_IO), "-o profile.mojo");
+    const char *text = words(au_message_no_text(ENOSPC), AU_ERR_IO);
+    holds(text, "cannot write to standard output: ");
+    ck_assert_ptr_null(strstr(text, "-o ")); /* --help needs no file of samples */
+}
+END_TEST
+
 static const struct {
     au_explanation explanation;
     const char *cause, *hint;
@@ -450,6 +528,9 @@ Suite *au_texts_suite(void)
     tcase_add_test(group, launch_messages);
     tcase_add_test(group, python_messages);
     tcase_add_test(group, attach_messages);
+    tcase_add_loop_test(group, no_error_is_without_a_remedy, 0, (int)(sizeof codes / sizeof codes[0]));
+    tcase_add_loop_test(group, output_messages, 0, (int)(sizeof outputs / sizeof outputs[0]));
+    tcase_add_test(group, other_output_messages);
     tcase_add_loop_test(group, rights_that_are_held_are_not_asked_for, 0, 2);
     tcase_add_test(group, nothing_is_said_twice);
     tcase_add_loop_test(group, shortages_name_their_limit, 0, (int)(sizeof shortages / sizeof shortages[0]));

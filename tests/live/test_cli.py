@@ -235,6 +235,29 @@ def test_unwritable_output(box):
         need(len(run.errors.strip().splitlines()) == 2, "no remedy: %s", run.text())
     target = box.start("steady.py", seconds=0)
     refused(box, ["-o", "/proc/nothing/here", "-p", target.pid], 5, "/proc/nothing/here")
+    run = refused(box, ["-o", os.path.join(__file__, "a.mojo"), "-p", target.pid], 5, "is a file")
+    need("create" not in run.errors, "a wrong remedy: %s", run.text())
+
+
+@test("one")
+def test_current_folder_is_gone(box):
+    """No folder that could be created is missing then, and an absolute path helps."""
+    target = box.start("steady.py", seconds=0)
+    gone = os.path.join(box.dir, "gone")
+    path = box.path()
+    for name, code in (("a.mojo", 5), ("./a.mojo", 5), (path, 254)):
+        os.mkdir(gone)
+        process = box.spawn(
+            ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, box.config["austin"]]
+            + ["-x", "300ms", "-i", "1ms", "-o", name, "-p", str(target.pid)]
+        )
+        got = process.wait(20)
+        need(got == code, "%s: exit status %d instead of %d: %s", name, got, code, process.errors())
+        if code == 5:
+            need("absolute path" in process.errors(), "%s: no remedy: %s", name, process.errors())
+            need("current folder" in process.errors(), "%s: no cause: %s", name, process.errors())
+            need("create" not in process.errors(), "%s: a wrong remedy: %s", name, process.errors())
+    need(box.stream(path).samples, "no samples")
 
 
 @test("one")
@@ -395,6 +418,19 @@ def test_closed_descriptors(box):
     )
     code = process.wait(20)
     need(code == 5 and "standard output" in process.errors(), "exit status %d: %s", code, process.errors())
+    need("-o profile.mojo" in process.errors(), "no remedy: %s", process.errors())
+
+
+@test()
+def test_text_that_cannot_be_shown(box):
+    """Help and version have nowhere to go: that is said, and what to do."""
+    for option in ("--help", "--usage", "-V"):
+        for where in ("1>&-", "1>/dev/full"):
+            process = box.spawn(["sh", "-c", 'exec "$@" ' + where, "sh", box.config["austin"], option])
+            code = process.wait(20)
+            lines = process.errors().strip().splitlines()
+            need(code == 5 and "standard output" in process.errors(), "%s %s: %d, %s", option, where, code, lines)
+            need(len(lines) == 2, "no remedy: %s", lines)
 
 
 @test("one")

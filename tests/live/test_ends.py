@@ -208,7 +208,21 @@ def test_full_disk(box):
         need(path in process.errors() and "space" in process.errors().lower(), "%s", process.errors())
         stream = box.stream(path, unfinished=True)
         need(len(stream.samples) > 100, "only %d samples in a full disk's file", len(stream.samples))
+        need("last whole sample" in process.errors(), "what is left is not spoken of: %s", process.errors())
         os.unlink(path)
+    # full from the start: nothing is left that could be read
+    with open(os.path.join(small, "filler"), "wb", buffering=0) as handle:
+        try:
+            while True:
+                handle.write(bytes(4096))
+        except OSError:
+            pass
+    for name in ("none.mojo", "none.mojo.zst"):
+        path = os.path.join(small, name)
+        run = box.austin(["-o", path] + box.command("steady.py", seconds=4))
+        need(run.code == 5 and path in run.errors and "make room" in run.errors.lower(), "%s", run.text())
+        need("can be read" not in run.errors and "ready" not in run.out, "%s", run.text())
+        need(not os.path.exists(path), "%s was left behind", name)
 
 
 @test("one")
@@ -227,8 +241,24 @@ def test_file_size_limit(box):
         need(code == 5, "%s: exit status %d instead of 5: %s", name, code, process.errors())
         need(path in process.errors() and "ulimit -f" in process.errors(), "%s", process.errors())
         need(os.path.getsize(path) == 16384, "the file has %d bytes", os.path.getsize(path))
+        need("last whole sample" in process.errors(), "what is left is not spoken of: %s", process.errors())
         stream = box.stream(path, unfinished=True)
         need(len(stream.samples) > 100, "only %d samples in the file", len(stream.samples))
+    for name in ("none.mojo", "none.mojo.zst"):
+        path = box.path(name)
+        done = subprocess.run(  # its words go into a pipe, which has no such limit
+            [box.config["austin"], "-o", path] + box.command("steady.py", seconds=4),
+            env=box.env(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=20,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)),
+        )
+        errors = done.stderr.decode(errors="replace")
+        need(done.returncode == 5 and "ulimit -f" in errors, "%s: %d, %s", name, done.returncode, errors)
+        need("can be read" not in errors and not done.stdout, "%s: %s, %s", name, errors, done.stdout)
+        need(not os.path.exists(path), "%s was left behind", name)
 
 
 @test("one")
