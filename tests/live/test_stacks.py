@@ -56,6 +56,22 @@ def compare(stream, stacks, most_missing=0):
     return right
 
 
+class Places(harness.Graph):
+    """A call graph whose functions are told apart by their file, too; it knows which of its edges were seen."""
+
+    def __init__(self, facts):
+        edges = [[tuple(place) for place in edge] for edge in facts["edges"]]
+        super().__init__(dict(facts, edges=edges, open=[tuple(place) for place in facts["open"]]))
+        self.seen = set()
+
+    def _name(self, frame):
+        return frame[:2] if frame[:2] in self.known else None
+
+    def _judge(self, frames):
+        self.seen.update((outer[:2], inner[:2]) for outer, inner in zip(frames, frames[1:]))
+        return super()._judge(frames)
+
+
 def parked(box, seconds=1, interval="2ms", **options):
     target = box.start("parked.py", **options)
     run = box.attach(target.pid, "-i", interval, seconds=seconds, timeout=seconds + 30)
@@ -144,6 +160,24 @@ def test_line_table_over_64k(box):
     tenths = {10 * (line - 1) // (lines + 6) for line in seen}
     need(len(seen) > 100 and len(tenths) == 10, "%d lines, in the tenths %s", len(seen), sorted(tenths))
     box.note("%d of %d lines seen", len(seen), lines)
+
+
+@test("every")
+def test_classes(box):
+    """Objects are made and used all the time: no frame but the functions', each below one that calls it."""
+    run = box.launch("classes.py", "-i", "100us", seconds=1.5)
+    graph = Places(run.ready)
+    stream = box.stream(run)
+    for sample in stream.samples:
+        graph(sample)
+        for frame in sample.frames:
+            # _Py_InitCleanup, which is below the `__init__` of an inlined class call (Python/specialize.c, from 3.12)
+            need(frame[0] != "__init__", "a frame of the interpreter's own: %s", shown(sample.frames))
+    need(graph.impossible == 0, "%s", graph.text())
+    need(graph.torn + graph.truncated <= 0.05 * graph.samples, "%s", graph.text())
+    missing = graph.allowed - graph.seen
+    need(not missing, "%d samples, and none of %s", graph.samples, shown(sorted(missing)))
+    box.note("%s", graph.text())
 
 
 @test("every")
