@@ -172,14 +172,26 @@ static int note_outside(au_engine *e, au_thread_rec *rec, au_addr addr)
 }
 
 /*
- * Is this the first frame of the first chunk, and has it been called through the entry from C that was the root before?
- * Nobody below it can be in a chunk, so that entry need not be read again.
+ * Is this the first frame of the oldest chunk (or of a later one, if it was too large for those before it)? Nobody
+ * below it can be in a chunk, so the entry from C that it was called through is the root, and need not be read again.
  */
-static int is_first(const au_thread_rec *rec, const au_raw_frame *frame, const uint8_t *f)
+static int is_first(au_engine *e, const au_thread_rec *rec, const au_raw_frame *frame, size_t chunk, int look)
 {
-    const au_chunk *oldest = rec->chunk_count ? &rec->chunks[rec->chunk_count - 1] : NULL;
-    return oldest && frame->outside < 0 && frame->addr == oldest->addr + CHUNK_HEADER + FIRST_SLOT &&
-           au__u64(f - CHUNK_HEADER - FIRST_SLOT) == 0;
+    if (frame->outside >= 0 || chunk >= rec->chunk_count) {
+        return 0;
+    }
+    size_t oldest = rec->chunk_count - 1;
+    if (frame->addr != rec->chunks[chunk].addr + CHUNK_HEADER + (chunk == oldest ? FIRST_SLOT : 0)) {
+        return 0;
+    }
+    const au_piece *last = &e->scratch.pieces[rec->chunks[oldest].piece[look]];
+    int is_empty = 1;
+    for (size_t i = chunk + 1; i <= oldest; i++) { /* _PyStackChunk: previous, size, top in words */
+        const au_piece *p = &e->scratch.pieces[rec->chunks[i].piece[look]];
+        is_empty = is_empty && p->outcome == AU_OK && p->len >= CHUNK_HEADER &&
+                   au__u64((const uint8_t *)p->buf + 16) <= FIRST_SLOT / 8;
+    }
+    return is_empty && last->outcome == AU_OK && last->len >= CHUNK_HEADER && au__u64(last->buf) == 0;
 }
 
 typedef struct walk {
@@ -252,6 +264,9 @@ static au_chain_end visit(walk *w, au_addr *addr)
             s->raw[w->look][s->raw_count[w->look] - 1].shim = at;
         }
     } else if (v != AU_FRAME_DROP) {
+        if (frame.outside < 0 && frame.addr == w->end) {
+            return AU_CHAIN_BROKEN; /* its own caller, through an entry that is gone */
+        }
         if (push(w->e, w->look, &frame)) {
             return AU_CHAIN_MEMORY;
         }
@@ -263,13 +278,19 @@ static au_chain_end visit(walk *w, au_addr *addr)
         return AU_CHAIN_CUT;
     }
     if (!previous || previous == w->base_frame) {
+        /* An entry from C may be gone by the time of its copy, and what lies there now may say anything. Without a base
+           frame a frame in a chunk has none but entries below it if it is the first one of all. */
+        const au_raw_frame *last = s->raw_count[w->look] ? &s->raw[w->look][s->raw_count[w->look] - 1] : NULL;
+        if (w->last_skipped && l->minor >= 12 && !w->base_frame && w->entry != *addr && last && last->outside < 0) {
+            return AU_CHAIN_BROKEN;
+        }
         w->rec->root_entry = w->last_skipped && w->entry == *addr ? *addr : w->rec->root_entry;
         /* from 3.12 on each entry from C has a shim below it, so a chain that ends elsewhere was cut */
         return previous || l->minor < 12 || w->last_skipped ? AU_CHAIN_ROOT
                : frame.owner == AU_OWNER_GENERATOR          ? AU_CHAIN_CUT
                                                             : AU_CHAIN_BROKEN;
     }
-    int first = !w->last_skipped && is_first(w->rec, &frame, f);
+    int first = !w->last_skipped && is_first(w->e, w->rec, &frame, w->chunk, w->look);
     if (first && previous == w->rec->root_entry) {
         return AU_CHAIN_ROOT;
     }
