@@ -174,7 +174,8 @@ def test_classes(box):
             # _Py_InitCleanup, which is below the `__init__` of an inlined class call (Python/specialize.c, from 3.12)
             need(frame[0] != "__init__", "a frame of the interpreter's own: %s", shown(sample.frames))
     need(graph.impossible == 0, "%s", graph.text())
-    need(graph.torn + graph.truncated <= 0.05 * graph.samples, "%s", graph.text())
+    # leaves without work; on 3.10 each call has its frame elsewhere, and all the more are lost on a machine that is busy
+    need(graph.torn + graph.truncated <= (0.15 if box.interp.minor == 10 else 0.05) * graph.samples, "%s", graph.text())
     missing = graph.allowed - graph.seen
     need(not missing, "%d samples, and none of %s", graph.samples, shown(sorted(missing)))
     box.note("%s", graph.text())
