@@ -318,10 +318,21 @@ typedef struct au_standing {
 /** What the samples of a thread in CPU mode have said against what the system has counted (cpu.c). */
 typedef struct au_cpu_account {
     uint64_t counted_ns; /* CPU time at the last look; 0: no look yet */
+    uint64_t waited_ns;  /* and how long it had waited for a CPU */
     uint64_t switches;   /* at that look */
+    int64_t stands_ns;   /* how long neither of them has changed */
+    int64_t waits_ns;    /* waited and not left out; negative: left out and not counted as a wait (yet) */
     int64_t owed_ns;     /* counted and not written; negative: written and not counted (yet) */
     int64_t lent_ns;     /* of the stint that it is in, not counted yet */
 } au_cpu_account;
+
+/** The same of the process, with the threads that have ended. */
+typedef struct au_cpu_pool {
+    uint64_t counted_ns; /* 0: no look yet */
+    uint64_t pass;       /* number of the last pass that looked */
+    int64_t owed_ns;
+    int64_t room_ns;
+} au_cpu_pool;
 
 /** One thread state. What a pass over sleepers touches comes first. */
 typedef struct au_thread_rec {
@@ -509,6 +520,7 @@ struct au_engine {
     au_thread_rec **nameless; /* scratch of a search for names */
     size_t nameless_cap;
     uint32_t asks; /* run states that this pass may still ask for in advance */
+    au_cpu_pool cpu;
     uint64_t main_ident;
     uint64_t next_state_id;
     uint64_t random;
@@ -575,14 +587,14 @@ int au__quiet_look(au_engine *e);
 /** A stack was read after the look of this pass: says what proves it in the next. */
 void au__quiet_prove(au_thread_rec *rec, const au_interp_rec *interp);
 
-/** What to ask of a thread beside its run state: AU_STATE_CPU or nothing (cpu.c). */
+/** What to ask of a thread beside its run state: AU_STATE_* of its CPU time, or nothing (cpu.c). */
 unsigned au__cpu_wanted(const au_engine *e);
 /** In CPU mode a thread is ready, by rec->state as asked in this pass: is it to be written with the pass' time? */
-int au__cpu_covers(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
+int au__cpu_covers(au_engine *e, au_thread_rec *rec, uint64_t time_us);
 /** It has gone to sleep: is so much of its time unwritten that it is to be written once more? */
 int au__cpu_owes(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
 /** It was. */
-void au__cpu_written(const au_engine *e, au_thread_rec *rec, uint64_t time_us);
+void au__cpu_written(au_engine *e, au_thread_rec *rec, uint64_t time_us);
 
 /** Brings interps and threads up to date (threads.c). AU_OK, AU_GONE or AU_FAULT (kept as they were). */
 au_outcome au__threads_update(au_engine *e, int full);

@@ -67,7 +67,7 @@ enum {
     AU_CAP_SYMBOLISE = 1u << 11,    /**< symbolise */
     AU_CAP_KERNEL_STACK = 1u << 12, /**< kernel_stack */
     AU_CAP_MODULE_FILE = 1u << 13,  /**< module_read can serve a module's file, not only its memory */
-    AU_CAP_THREAD_CPU = 1u << 14    /**< thread_states: `cpu_ns` */
+    AU_CAP_THREAD_CPU = 1u << 14    /**< thread_states: `cpu_ns`, `waited_ns` */
 };
 
 /** What `open` shall be able to do later. */
@@ -157,7 +157,7 @@ typedef enum au_run_state {
 } au_run_state;
 
 /** What to fetch: a state costs more than a switch count on some systems. */
-enum { AU_STATE_SWITCHES = 1, AU_STATE_RUN = 2, AU_STATE_CPU = 4 };
+enum { AU_STATE_SWITCHES = 1, AU_STATE_RUN = 2, AU_STATE_CPU = 4, AU_STATE_WAITED = 8 };
 
 /**
  * In and out of thread_states. `slot` is the port's own (a kept-open file, say): zero it for a thread not seen before
@@ -173,6 +173,8 @@ typedef struct au_thread_state {
     uint64_t cpu_ns;   /**< if wanted: CPU time of the thread as the system has counted it, 0 if it does not. Late while
                             the thread is on a CPU, by a tick or by many; right when it is not. Never goes back, and
                             of the same moment as `switches` */
+    uint64_t waited_ns; /**< if wanted: how long the thread was ready and had no CPU, 0 if the system does not tell. A
+                            wait is counted when it is over. Never goes back, of the same moment as `switches` */
     uint64_t slot;
 } au_thread_state;
 

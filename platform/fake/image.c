@@ -20,7 +20,7 @@ typedef struct range {
 
 typedef struct thread {
     au_tid tid;
-    uint64_t start_ns, switches, cpu_ns;
+    uint64_t start_ns, switches, cpu_ns, waited_ns;
     au_run_state run;
     char name[32];
 } thread;
@@ -42,7 +42,8 @@ struct au_image {
     au_sys sys;
     au_proc_ops table; /* own copy: capabilities can be switched off */
     au_pid pid;
-    int exited;
+    int exited, cpu_set;
+    uint64_t cpu_ns;
     uint32_t generation, pointer_bytes;
     range *ranges; /* in rising order */
     size_t n_ranges, cap_ranges;
@@ -419,6 +420,22 @@ int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns)
     return 0;
 }
 
+int au_image_set_waited(au_image *image, au_tid tid, uint64_t waited_ns)
+{
+    thread *which = find_thread(image, tid);
+    if (!which) {
+        return -1;
+    }
+    which->waited_ns = waited_ns;
+    return 0;
+}
+
+void au_image_set_process_cpu(au_image *image, uint64_t cpu_ns)
+{
+    image->cpu_set = 1;
+    image->cpu_ns = cpu_ns;
+}
+
 int au_image_add_id(au_image *image, au_id_kind kind, uint64_t value, au_tid tid)
 {
     for (size_t i = 0; i < image->n_ids; i++) {
@@ -478,6 +495,9 @@ static size_t image_thread_states(au_proc *proc, au_thread_state *states, size_t
         }
         if (state->wanted & AU_STATE_CPU) {
             state->cpu_ns = which->cpu_ns;
+        }
+        if (state->wanted & AU_STATE_WAITED) {
+            state->waited_ns = which->waited_ns;
         }
         state->outcome = AU_OK;
         ok++;
@@ -569,7 +589,7 @@ static au_outcome image_usage(au_proc *proc, au_usage *out)
     if (image->exited) {
         return AU_GONE;
     }
-    *out = (au_usage){.cpu_ns = image->time, .cpu_granularity_ns = 1};
+    *out = (au_usage){.cpu_ns = image->cpu_set ? image->cpu_ns : image->time, .cpu_granularity_ns = 1};
     for (size_t i = 0; i < image->n_ranges; i++) {
         out->resident_bytes += image->ranges[i].size;
     }

@@ -61,6 +61,12 @@ int au_image_set_thread(au_image *image, au_tid tid, au_run_state run, uint64_t 
 /** Its CPU time; 0, as long as this is not called, is "not counted". */
 int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns);
 
+/** How long it has waited for a CPU; 0 before. */
+int au_image_set_waited(au_image *image, au_tid tid, uint64_t waited_ns);
+
+/** CPU time of the process; as long as this is not called it is the time. */
+void au_image_set_process_cpu(au_image *image, uint64_t cpu_ns);
+
 /** thread_id_of(kind, value) is `tid`, from now on. */
 int au_image_add_id(au_image *image, au_id_kind kind, uint64_t value, au_tid tid);
 

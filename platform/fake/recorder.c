@@ -307,6 +307,9 @@ static size_t rec_thread_states(au_proc *proc, au_thread_state *states, size_t n
         if (states[i].wanted & AU_STATE_CPU) { /* logs from before there was such a thing are read too */
             au__put_number(record, states[i].cpu_ns);
         }
+        if (states[i].wanted & AU_STATE_WAITED) {
+            au__put_number(record, states[i].waited_ns);
+        }
     }
     end(rp->recorder, AU_LOG_THREAD_STATES);
     return ok;

@@ -9,7 +9,7 @@
 typedef struct last_thread {
     au_tid tid;
     au_run_state run;
-    uint64_t switches, cpu_ns, start_time_ns;
+    uint64_t switches, cpu_ns, waited_ns, start_time_ns;
     int has_state, has_name, listed;
     char name[64];
 } last_thread;
@@ -190,6 +190,7 @@ static int learn_states(au__last_proc *last, au__cursor content)
         uint64_t wanted = au__get_number(&content), outcome = au__get_number(&content);
         uint64_t run = au__get_number(&content), switches = au__get_number(&content);
         uint64_t cpu_ns = wanted & AU_STATE_CPU ? au__get_number(&content) : 0;
+        uint64_t waited_ns = wanted & AU_STATE_WAITED ? au__get_number(&content) : 0;
         if (!thread) {
             return -1;
         }
@@ -203,6 +204,9 @@ static int learn_states(au__last_proc *last, au__cursor content)
             }
             if (wanted & AU_STATE_CPU) {
                 thread->cpu_ns = cpu_ns;
+            }
+            if (wanted & AU_STATE_WAITED) {
+                thread->waited_ns = waited_ns;
             }
         }
     }
@@ -489,6 +493,7 @@ static size_t last_thread_states(au_proc *proc, au_thread_state *states, size_t 
             state->run = thread->run;
             state->switches = thread->switches;
             state->cpu_ns = thread->cpu_ns;
+            state->waited_ns = thread->waited_ns;
         }
         ok += state->outcome == AU_OK;
     }

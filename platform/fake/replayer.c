@@ -252,7 +252,8 @@ static size_t ord_thread_states(au_proc *proc, au_thread_state *states, size_t n
         same = au__get_number(&look) == n;
         for (size_t i = 0; same && i < n; i++) {
             same = au__get_signed(&look) == states[i].tid && au__get_number(&look) == states[i].wanted;
-            for (int skip = 0; skip < (states[i].wanted & AU_STATE_CPU ? 4 : 3); skip++) {
+            int numbers = 3 + !!(states[i].wanted & AU_STATE_CPU) + !!(states[i].wanted & AU_STATE_WAITED);
+            for (int skip = 0; skip < numbers; skip++) {
                 au__get_number(&look);
             }
         }
@@ -277,6 +278,9 @@ static size_t ord_thread_states(au_proc *proc, au_thread_state *states, size_t n
         state->switches = au__get_number(&content);
         if (state->wanted & AU_STATE_CPU) {
             state->cpu_ns = au__get_number(&content);
+        }
+        if (state->wanted & AU_STATE_WAITED) {
+            state->waited_ns = au__get_number(&content);
         }
         state->slot = 0;
         ok += state->outcome == AU_OK;

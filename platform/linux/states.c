@@ -193,6 +193,9 @@ static void counts(au_thread_state *state, const uint64_t numbers[3], int counte
     if (state->wanted & AU_STATE_CPU) {
         state->cpu_ns = counted ? numbers[0] : 0;
     }
+    if (state->wanted & AU_STATE_WAITED) {
+        state->waited_ns = counted ? numbers[1] : 0;
+    }
 }
 
 static au_outcome one_state(linux_proc *lp, linux_slot *slot, au_thread_state *state)

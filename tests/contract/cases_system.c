@@ -95,21 +95,27 @@ const char *case_switches(world *w)
     return NULL;
 }
 
-/* A busy thread's CPU time grows with the clock; a sleeper's stands, whoever else runs, and grows when it has run. */
+/* A busy thread's CPU time grows with the clock; a sleeper's stands, whoever else runs, and grows when it has run. Who
+   sleeps waits for no CPU, and CPU time and waits together are not more than there was time. */
 const char *case_thread_cpu(world *w)
 {
     OPEN(w);
     au_proc *p = contract_open;
-    const unsigned all = BOTH | AU_STATE_CPU;
+    const unsigned all = BOTH | AU_STATE_CPU | AU_STATE_WAITED;
     au_thread_state states[2] = {{.tid = w->spinner, .wanted = all}, {.tid = w->sleeper, .wanted = all}};
     EXPECT(OPS(p)->thread_states(p, states, 2) == 2 && states[0].run == AU_RUN_RUNNING, "no states with CPU time");
     uint64_t busy = states[0].cpu_ns, idle = states[1].cpu_ns, switches = states[1].switches;
+    uint64_t waited = states[0].waited_ns, idle_waited = states[1].waited_ns;
     EXPECT(idle > 0, "a thread that has run has used no CPU"); /* the busy one's may lag by a tick, so be 0 here */
     uint64_t start = w->sys->ops->now(w->sys);
     uint64_t passed = w->sys->ops->sleep_until(w->sys, start + 400000000u) - start;
-    states[1].wanted = AU_STATE_SWITCHES | AU_STATE_CPU;
+    states[1].wanted = AU_STATE_SWITCHES | AU_STATE_CPU | AU_STATE_WAITED;
     EXPECT(OPS(p)->thread_states(p, states, 2) == 2, "a second look fails");
     EXPECT(states[1].switches == switches && states[1].cpu_ns == idle, "a sleeper uses CPU");
+    EXPECT(states[1].waited_ns == idle_waited, "a sleeper waits for a CPU");
+    EXPECT(states[0].waited_ns >= waited, "time waited goes back");
+    EXPECT(!w->is_real || states[0].cpu_ns - busy + states[0].waited_ns - waited < passed * 2,
+           "a busy thread has used and waited for more than the time");
     EXPECT(!w->is_real || states[0].cpu_ns - busy > passed / 50, "a busy thread uses next to no CPU");
     EXPECT(!w->is_real || states[0].cpu_ns - busy < passed * 3, "a busy thread uses more CPU than there is");
     EXPECT(states[0].cpu_ns >= busy, "CPU time goes back");
@@ -123,8 +129,9 @@ const char *case_thread_cpu(world *w)
     states[1].wanted = AU_STATE_CPU;
     EXPECT(OPS(p)->thread_states(p, states + 1, 1) == 1 && states[1].cpu_ns == idle, "CPU time alone is another one");
     states[1].wanted = BOTH;
-    states[1].cpu_ns = 77;
+    states[1].cpu_ns = states[1].waited_ns = 77;
     EXPECT(OPS(p)->thread_states(p, states + 1, 1) == 1 && states[1].cpu_ns == 77, "CPU time without being asked");
+    EXPECT(states[1].waited_ns == 77, "time waited without being asked");
     shut();
     return NULL;
 }

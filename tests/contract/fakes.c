@@ -182,8 +182,10 @@ START_TEST(last_state)
     size_t got, n;
     au_module_source source;
     au_thread threads[4];
-    au_thread_state state = {.tid = PID + 1, .wanted = AU_STATE_RUN | AU_STATE_SWITCHES | AU_STATE_CPU};
+    au_thread_state state = {.tid = PID + 1,
+                             .wanted = AU_STATE_RUN | AU_STATE_SWITCHES | AU_STATE_CPU | AU_STATE_WAITED};
     au_image_set_cpu(image, PID + 1, 4712);
+    au_image_set_waited(image, PID + 1, 4713);
     au_proc_status status;
     char name[16];
     au_tid tid;
@@ -233,10 +235,11 @@ START_TEST(last_state)
     au_error_clear(error);
     ck_assert_ptr_null(p->ops->threads(p, threads, 4, &n));
     ck_assert_uint_eq(n, 2);
-    state.cpu_ns = 0;
+    state.cpu_ns = state.waited_ns = 0;
     ck_assert_uint_eq(p->ops->thread_states(p, &state, 1), 1);
     ck_assert_int_eq(state.run, AU_RUN_ASLEEP);
     ck_assert_uint_eq(state.cpu_ns, 4712);
+    ck_assert_uint_eq(state.waited_ns, 4713);
     ck_assert_int_eq(p->ops->thread_name(p, PID, name, sizeof name), AU_OK);
     ck_assert_str_eq(name, "main");
     ck_assert_int_eq(p->ops->thread_name(p, PID + 1, name, sizeof name), AU_NOT_KNOWN);

@@ -68,6 +68,9 @@
     X("thread_states", cpu_stuck)                                                                                      \
     X("thread_states", cpu_is_microseconds)                                                                            \
     X("thread_states", cpu_of_anybody)                                                                                 \
+    X("thread_states", waited_unasked)                                                                                 \
+    X("thread_states", waited_grows_asleep)                                                                            \
+    X("thread_states", waited_is_too_much)                                                                             \
     X("thread_states", cpu_unasked)                                                                                    \
     X("thread_states", cpu_goes_back)                                                                                  \
     X("thread_states", states_keep_slots)                                                                              \

@@ -8,6 +8,7 @@
 
 #define US UINT64_C(1000)
 #define MS (1000 * US)
+#define NEVER (UINT64_C(1) << 62)
 
 typedef enum phase { ON, LEAVING, READY, ASLEEP } phase; /* LEAVING: still on the CPU, and no longer ready */
 
@@ -19,7 +20,7 @@ typedef struct machine {
     uint64_t freeze_at, freeze_ns;                   /* stands still as a whole, the profiler too */
     phase phase;
     uint64_t now, until;
-    uint64_t cpu_ns, counted_ns, switches;
+    uint64_t cpu_ns, counted_ns, switches, waited_ns, ready_at;
     uint64_t seed;
     uint64_t from_ns;                                       /* CPU time at the first pass */
     uint64_t written_us, written_on_us;                     /* of samples; of those taken while it was on the CPU */
@@ -47,9 +48,11 @@ static void next_phase(machine *m)
     } else if (m->phase == ASLEEP && m->ready_ns) {
         m->phase = READY;
     } else {
+        m->waited_ns += m->phase == READY ? m->now - m->ready_at : 0;
         m->phase = ON;
         m->switches++;
     }
+    m->ready_at = m->now;
     const uint64_t means[] = {m->on_ns, m->leaving_ns, m->ready_ns, m->asleep_ns};
     m->until = m->now + 1 + length(m, means[m->phase]);
 }
@@ -74,6 +77,8 @@ static void show(const machine *m)
     int ready = m->phase == ON || m->phase == READY;
     (void)au_image_set_thread(w->image, t->tid, ready ? AU_RUN_RUNNING : AU_RUN_ASLEEP, m->switches);
     (void)au_image_set_cpu(w->image, t->tid, m->uncounted ? 0 : m->counted_ns);
+    (void)au_image_set_waited(w->image, t->tid, m->uncounted ? 0 : m->waited_ns);
+    au_image_set_process_cpu(w->image, m->uncounted ? 0 : m->counted_ns);
 }
 
 static void until_pass(void *baton, au_image *image, uint64_t deadline_ns)
@@ -161,6 +166,23 @@ START_TEST(crowded)
     ck_assert_double_le((double)m.written_us, truth(&m) + ROOM_US);
     /* and mostly with the stack of where it runs, not of where it waits */
     ck_assert_double_ge((double)m.written_on_us, 0.7 * (double)m.written_us);
+    end();
+}
+END_TEST
+
+/* With long intervals too: what is lent for the wander of passes is not lent to a thread that waits. */
+static const machine seldom_looked_at[] = {{MACHINE, .on_ns = 4 * MS, .ready_ns = 12 * MS, .interval_us = 1000},
+                                           {MACHINE, .on_ns = 4 * MS, .ready_ns = 12 * MS, .interval_us = 10000},
+                                           {MACHINE, .on_ns = 4 * MS, .ready_ns = 12 * MS, .interval_us = 100000}};
+
+START_TEST(crowded_long_intervals)
+{
+    machine m = seldom_looked_at[_i];
+    go(8, &m, 10000000 / m.interval_us, 0);
+    double most = 2 * 5000 + 1.5 * (double)m.interval_us;
+    ck_assert_double_ge(truth(&m), 2e6);
+    ck_assert_double_le(truth(&m) - most, (double)m.written_us);
+    ck_assert_double_le((double)m.written_us, truth(&m) + most);
     end();
 }
 END_TEST
@@ -264,16 +286,188 @@ START_TEST(suspended)
 }
 END_TEST
 
+/* ---- several threads on one CPU, in turns, all of them ready all the time ---------------------------------------- */
+
+enum { CROWD = 4, FIRST_TID = 0x5000 };
+
+typedef struct one {
+    w_thread *thread; /* NULL: has not begun */
+    uint64_t cpu_ns, counted_ns, waited_ns, ready_at, switches;
+    uint64_t written_us;
+} one;
+
+typedef struct crowd {
+    one all[CROWD];
+    uint64_t life_ns; /* of CPU time; then another one begins */
+    int first_stays;  /* but not in the first place */
+    size_t on;
+    uint64_t now, until, seed;
+    uint64_t dead_ns, written_us, written_on_us, from_ns;
+    int born;
+} crowd;
+
+static uint64_t life(const crowd *c)
+{
+    return c->first_stays && !c->on ? NEVER : c->life_ns;
+}
+
+static void begin_stint(crowd *c)
+{
+    one *o = &c->all[c->on];
+    if (!o->thread) { /* a thread enters its id when it begins to run */
+        w_frame frames[1] = {{w->codes, 5, W_PLAIN, 0}};
+        o->thread = world_thread(w, w->interps, UINT64_C(0x7fff20000000) + (uint64_t)c->born * 4096,
+                                 FIRST_TID + (au_tid)c->born);
+        world_stack(w, o->thread, frames, 1);
+        c->born++;
+    }
+    o->waited_ns += c->now - o->ready_at;
+    o->switches++;
+    machine dice = {.seed = c->seed};
+    c->until = c->now + length(&dice, 4 * MS);
+    c->seed = dice.seed;
+}
+
+static void end_stint(crowd *c)
+{
+    one *o = &c->all[c->on];
+    o->counted_ns = o->cpu_ns;
+    o->ready_at = c->now;
+    if (o->cpu_ns >= life(c)) {
+        c->dead_ns += o->cpu_ns;
+        world_thread_end(w, o->thread);
+        *o = (one){.ready_at = c->now};
+    }
+    c->on = (c->on + 1) % CROWD;
+}
+
+static void crowd_until(void *baton, au_image *image, uint64_t deadline_ns)
+{
+    crowd *c = baton;
+    while (c->now < deadline_ns) {
+        one *o = &c->all[c->on];
+        uint64_t tick = (c->now / (4 * MS) + 1) * (4 * MS), lives = life(c) - o->cpu_ns;
+        uint64_t next = c->until < tick ? c->until : tick;
+        next = next < c->now + lives ? next : c->now + lives;
+        next = next < deadline_ns ? next : deadline_ns;
+        o->cpu_ns += next - c->now;
+        c->now = next;
+        o->counted_ns = c->now == tick ? o->cpu_ns : o->counted_ns;
+        if (c->now == c->until || o->cpu_ns >= life(c)) {
+            end_stint(c);
+            begin_stint(c);
+        }
+    }
+    uint64_t sum = 1000 * MS + c->dead_ns;
+    for (size_t i = 0; i < CROWD; i++) {
+        const one *o = &c->all[i];
+        sum += o->counted_ns;
+        if (o->thread) {
+            (void)au_image_set_thread(image, o->thread->tid, AU_RUN_RUNNING, o->switches);
+            (void)au_image_set_cpu(image, o->thread->tid, o->counted_ns);
+            (void)au_image_set_waited(image, o->thread->tid, o->waited_ns);
+        }
+    }
+    au_image_set_process_cpu(image, sum);
+}
+
+static int on_sample_of_crowd(w_run *r, const au_sample *sample)
+{
+    crowd *c = r->baton;
+    c->written_us += sample->time_us;
+    for (size_t i = 0; i < CROWD; i++) {
+        one *o = &c->all[i];
+        if (o->thread && strtol(sample->thread, NULL, 16) == o->thread->tid) {
+            o->written_us += sample->time_us;
+            c->written_on_us += i == c->on ? sample->time_us : 0;
+        }
+    }
+    return 0;
+}
+
+static void go_crowd(crowd *c, uint64_t interval_us, uint64_t duration_us)
+{
+    w = world_create(world_builds[8]);
+    t = world_basic(w);
+    w_run_init(&run, w);
+    (void)au_image_set_thread(w->image, t->tid, AU_RUN_ASLEEP, 5);
+    (void)au_image_set_cpu(w->image, t->tid, 1000 * MS);
+    c->seed = 7;
+    c->from_ns = c->now = au_image_sys(w->image)->ops->now(au_image_sys(w->image));
+    for (size_t i = 0; i < CROWD; i++) {
+        c->all[i].ready_at = c->now;
+    }
+    begin_stint(c);
+    au_image_set_process_cpu(w->image, 1000 * MS);
+    au_image_set_sleep_hook(w->image, crowd_until, c);
+    run.options.mode = AU_MODE_CPU;
+    run.options.interval_us = interval_us;
+    run.on_sample = on_sample_of_crowd;
+    run.baton = c;
+    w_run_go(&run, duration_us / interval_us);
+}
+
+static const uint64_t interval_of[] = {100, 1000, 10000, 100000};
+
+/* However long threads live: together they are written with what they have used. */
+START_TEST(short_lives)
+{
+    const uint64_t lives[] = {4 * MS, 10 * MS, 50 * MS};
+    crowd c = {.life_ns = lives[_i / 4]};
+    go_crowd(&c, interval_of[_i % 4], 6000000);
+    double used = (double)(c.now - c.from_ns) / 1000;
+    ck_assert_int_ge(c.born, 100);
+    ck_assert_double_le(0.95 * used, (double)c.written_us);
+    ck_assert_double_le((double)c.written_us, 1.05 * used);
+    end();
+}
+END_TEST
+
+/* And each with its own part, wherever it stands in the list. */
+START_TEST(long_lives)
+{
+    crowd c = {.life_ns = NEVER};
+    go_crowd(&c, interval_of[_i], 10000000);
+    for (size_t i = 0; i < CROWD; i++) {
+        double used = (double)c.all[i].cpu_ns / 1000, most = 2 * 5000 + 1.5 * (double)interval_of[_i];
+        ck_assert_double_ge(used, 2e6);
+        ck_assert_double_le(used - most, (double)c.all[i].written_us);
+        ck_assert_double_le((double)c.all[i].written_us, used + most);
+    }
+    if (interval_of[_i] <= 1000) { /* mostly with the stack of where they run */
+        ck_assert_double_ge((double)c.written_on_us, 0.7 * (double)c.written_us);
+    }
+    end();
+}
+END_TEST
+
+/* Nor do those that come and go, and stand before it in the list, take what is its. */
+START_TEST(beside_short_lives)
+{
+    crowd c = {.life_ns = 10 * MS, .first_stays = 1};
+    go_crowd(&c, interval_of[_i], 10000000);
+    double used = (double)c.all[0].cpu_ns / 1000, most = 2 * 5000 + 1.5 * (double)interval_of[_i];
+    ck_assert_double_ge(used, 2e6);
+    ck_assert_double_le(used - most, (double)c.all[0].written_us);
+    ck_assert_double_le((double)c.all[0].written_us, used + most);
+    end();
+}
+END_TEST
+
 TCase *au_cpu_case(void)
 {
     TCase *tcase = tcase_create("cpu");
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, crowded, 0, 8);
+    tcase_add_loop_test(tcase, crowded_long_intervals, 0, 3);
     tcase_add_loop_test(tcase, bursts, 0, 8);
     tcase_add_loop_test(tcase, alone, 0, 8);
     tcase_add_loop_test(tcase, on_its_way_to_sleep, 0, 2);
     tcase_add_loop_test(tcase, not_counted, 0, 2);
     tcase_add_test(tcase, counted_late);
     tcase_add_test(tcase, suspended);
+    tcase_add_loop_test(tcase, short_lives, 0, 12);
+    tcase_add_loop_test(tcase, long_lives, 0, 4);
+    tcase_add_loop_test(tcase, beside_short_lives, 0, 4);
     return tcase;
 }
