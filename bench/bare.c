@@ -52,12 +52,6 @@ int main(int argc, char **argv)
     const size_t bytes = strtoull(argv[3], NULL, 10);
     const uint64_t interval = strtoull(argv[4], NULL, 10) * 1000;
     const uint64_t passes = strtoull(argv[5], NULL, 10);
-    char *buffer = malloc(bytes);
-    if (!buffer) {
-        return 1;
-    }
-    const struct iovec here = {buffer, bytes};
-    const struct iovec there = {(void *)address, bytes};
     const int fds[] = {(int)syscall(SYS_pidfd_open, pid, 0), eventfd(0, 0)};
     const int epoll = epoll_create1(0);
     for (int i = 0; i < 2; i++) {
@@ -66,6 +60,12 @@ int main(int argc, char **argv)
             return 1;
         }
     }
+    char *buffer = malloc(bytes);
+    if (!buffer) {
+        return 1;
+    }
+    const struct iovec here = {buffer, bytes};
+    const struct iovec there = {(void *)address, bytes};
     uint64_t failed = 0;
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     const uint64_t began = now_ns();

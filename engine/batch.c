@@ -238,8 +238,8 @@ static int add_looks(au_engine *e, const au_interp_rec *interp, au_thread_rec *r
     for (size_t i = 0; i < range_count; i++) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 1);
     }
-    /* The next sub-interpreter may lie where this one lay, its threads and code too. The main one is there till the
-     * end. */
+    /* The next sub-interpreter may lie where this one lay, its threads and code too; the main one is there till the end
+     */
     b->interp_id = UINT32_MAX;
     if (interp->id != 0) {
         failed |= (b->interp_id = add(e, interp->addr + l->interp_id, 8)) == UINT32_MAX;
@@ -377,9 +377,8 @@ uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32
     if (e->remote.layout.interp_code_generation != AU_ABSENT) {
         return au__epoch(interp, au__u64(piece->buf) + 1); /* so that a generation of 0 is a value too */
     }
-    uint32_t next = au__u32(piece->buf);
-    return next ? au__epoch(interp, next + UINT64_C(1))
-                : 0; /* 0: the versions are used up, and do not change any more */
+    uint32_t next = au__u32(piece->buf); /* 0: the versions are used up, and do not change any more */
+    return next ? au__epoch(interp, next + UINT64_C(1)) : 0;
 }
 
 /*

@@ -34,8 +34,8 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
 /** Asks for the pieces of the scratch again, into the same buffers, and says whether that took as long as usual. */
 void au__batch_serve(au_engine *e, int first, uint8_t *even, uint8_t *steady);
 
-/** What the batch says of the code objects as a whole (au_code.epoch); 0: nothing. */
-uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32_t piece);
+/** What that piece of the batch says of the code objects as a whole (au_code.epoch); 0: nothing. */
+uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32_t number);
 
 /** Does it prove the code objects of rec->checks? Sets b->all_hold. */
 void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b);

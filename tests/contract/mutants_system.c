@@ -306,7 +306,8 @@ STATES_MUTANT(waited_grows_asleep, {
     static uint64_t more;
     s->waited_ns += s->wanted & AU_STATE_WAITED ? ++more : 0;
 })
-STATES_MUTANT(waited_is_too_much, s->waited_ns = s->wanted & AU_STATE_WAITED ? s->waited_ns + 100 * s->cpu_ns : s->waited_ns)
+STATES_MUTANT(waited_is_too_much,
+              s->waited_ns = s->wanted & AU_STATE_WAITED ? s->waited_ns + 100 * s->cpu_ns : s->waited_ns)
 STATES_MUTANT(cpu_goes_back, {
     static uint64_t less;
     s->cpu_ns += ((uint64_t)1 << 60) - (less += 1000000000u);

@@ -98,7 +98,7 @@ typedef struct world {
     w_code *codes;
     w_thread *threads;
     uint64_t thread_states; /* that were ever made */
-    w_interp *interps; /* newest first, the main one last */
+    w_interp *interps;      /* newest first, the main one last */
 } world;
 
 /** A world of that build with one runtime, served as a module with a section. No interpreter yet. */
