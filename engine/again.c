@@ -23,12 +23,15 @@ void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec
     const au_layout *l = &e->remote.layout;
     au_again *again = &e->again;
     uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
+    /* what is counted proves all, or nothing is counted in this version and each is proven by itself */
+    int by_epoch = !b->proven && epoch && epoch == interp->epoch && epoch == rec->checks_epoch;
+    int each = b->proven && b->epoch == UINT32_MAX;
     again->rec = NULL;
     uint32_t next = l->tstate_next; /* `prev` stands before it, see au__heads_by_links */
     /* flat out nothing gets cold; what lies outside the chunks is asked for in an order that changes */
     if (!e->options.interval_us || e->options.mode != AU_MODE_WALL || e->thread_count != 1 || e->interp_count != 1 ||
         interp->id != 0 || rec->outside_count || e->heads_outcome != AU_OK || au__u64(b->ts + next) ||
-        au__u64(b->ts + next - 8) || (!b->proven && (!epoch || epoch != interp->epoch || epoch != rec->checks_epoch))) {
+        au__u64(b->ts + next - 8) || !(by_epoch || each)) {
         return;
     }
     e->scratch.piece_count = b->piece_count; /* without what else rode with it */
@@ -48,7 +51,7 @@ void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec
     keep_word(again, b->ts, l->tstate_datastack_top);
     keep_word(again, b->ts, l->tstate_cframe == AU_ABSENT ? l->tstate_frame : l->tstate_cframe);
     if (e->lone_active) {
-        keep_word(again, b->ts, l->active_mask ? l->tstate_status : l->tstate_state);
+        keep_word(again, b->ts, au__active_at(l));
     }
     if (l->tstate_cframe != AU_ABSENT) {
         again->frame_at = (uint32_t)(au__u64(b->ts + l->tstate_cframe) - rec->cframes) + l->cframe_current_frame;

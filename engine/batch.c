@@ -238,8 +238,7 @@ static int add_looks(au_engine *e, const au_interp_rec *interp, au_thread_rec *r
     for (size_t i = 0; i < range_count; i++) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 1);
     }
-    /* The next sub-interpreter may lie where this one lay, its threads and code too; the main one is there till the end
-     */
+    /* Where a sub-interpreter lay may lie the next one, with its threads and code; the main one stays till the end. */
     b->interp_id = UINT32_MAX;
     if (interp->id != 0) {
         failed |= (b->interp_id = add(e, interp->addr + l->interp_id, 8)) == UINT32_MAX;

@@ -251,11 +251,9 @@ static int is_active(au_engine *e, const au_thread_rec *rec)
 {
     const au_layout *l = &e->remote.layout;
     uint32_t word = 0;
-    if (l->tstate_state != AU_ABSENT && l->minor >= 13) {
-        return au__read_u32(&e->remote, rec->addr + l->tstate_state, &word) == AU_OK && word == 1;
-    }
-    if (l->active_mask) {
-        return au__read_u32(&e->remote, rec->addr + l->tstate_status, &word) == AU_OK && (word & l->active_mask);
+    uint32_t at = au__active_at(l);
+    if (at != AU_ABSENT) {
+        return au__read_u32(&e->remote, rec->addr + at, &word) == AU_OK && au__says_active(l, word);
     }
     au_addr current;
     return l->runtime_tstate_current != AU_ABSENT &&

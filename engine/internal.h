@@ -571,8 +571,15 @@ void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len);
 int au__heads_stand(const au_engine *e, const au_piece *pieces);
 /** The same by the links of the only thread state that there was: a new one is linked in before it. */
 void au__heads_by_links(au_engine *e, const uint8_t *tstate);
-/** By its copy, does its OS thread run in this thread state (3.12+)? 0 also if that is not told. */
-int au__is_active(const au_layout *l, const uint8_t *tstate);
+/** Where a thread state says whether its OS thread runs in it, 4 bytes (3.12+; else AU_ABSENT), and what they mean. */
+static inline uint32_t au__active_at(const au_layout *l)
+{
+    return l->active_mask ? l->tstate_status : l->minor >= 13 ? l->tstate_state : AU_ABSENT;
+}
+static inline int au__says_active(const au_layout *l, uint32_t word)
+{
+    return l->active_mask ? (word & l->active_mask) != 0 : word == 1;
+}
 /** The same for the look that a pass makes by the way; if something was, the lists are due. */
 void au__heads_judge(au_engine *e, const au_piece *pieces);
 

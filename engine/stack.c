@@ -716,7 +716,7 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
         case STEP_STANDS:
             forget_outside(rec);
             *same = found.same;
-            for (size_t i = 0; b.proven && i < rec->stack.count; i++) {
+            for (size_t i = 0; b.proven && e->scratch.calm && i < rec->stack.count; i++) {
                 lives_on(e, rec->stack.frames[i].code);
             }
             if (!extensions) {

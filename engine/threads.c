@@ -43,26 +43,43 @@ void au__threads_clear(au_engine *e)
     e->list_due_ns = 0;
 }
 
-/* id, next and head of the threads of one interpreter, in one read of the window that covers them. */
+/*
+ * The fields of an interpreter that tell of births, and that it is itself: they stand side by side in all versions
+ * (pycore_interp.h). An id that lies far away (there is no such version) is left out.
+ */
+enum { NEAR = 256 };
+
+typedef struct heads_window {
+    uint32_t from, len;
+    int has_id;
+} heads_window;
+
+static heads_window window_of(const au_layout *l)
+{
+    uint32_t from = l->interp_next < l->interp_threads_head ? l->interp_next : l->interp_threads_head;
+    uint32_t to = l->interp_next > l->interp_threads_head ? l->interp_next : l->interp_threads_head;
+    uint32_t low = l->interp_id < from ? l->interp_id : from;
+    uint32_t high = l->interp_id > to ? l->interp_id : to;
+    return high - low <= NEAR ? (heads_window){low, high - low + 8, 1} : (heads_window){from, to - from + 8, 0};
+}
+
+/* id, next and head of the threads of one interpreter, in one read if they lie together. */
 static au_outcome read_interp(const au_remote *r, au_addr addr, int64_t *id, au_addr *next, au_addr *head)
 {
     const au_layout *l = &r->layout;
-    uint32_t from = l->interp_next < l->interp_id ? l->interp_next : l->interp_id;
-    uint32_t to = l->interp_next > l->interp_id ? l->interp_next : l->interp_id;
-    from = from < l->interp_threads_head ? from : l->interp_threads_head;
-    to = (to > l->interp_threads_head ? to : l->interp_threads_head) + 8;
-    uint8_t window[256];
-    if (to - from > sizeof window || to - from > r->window_cap) {
+    heads_window window = window_of(l);
+    uint8_t copy[NEAR + 8];
+    if (!window.has_id || window.len > r->window_cap) {
         au_piece pieces[3] = {{addr + l->interp_id, id, 8, 0},
                               {addr + l->interp_next, next, 8, 0},
                               {addr + l->interp_threads_head, head, 8, 0}};
         return r->ops->read_many(r->proc, pieces, 3) == 3 ? AU_OK : (au_outcome)pieces[0].outcome;
     }
-    au_outcome outcome = au__read(r, addr + from, window, to - from);
+    au_outcome outcome = au__read(r, addr + window.from, copy, window.len);
     if (outcome == AU_OK) {
-        *id = (int64_t)au__u64(window + (l->interp_id - from));
-        *next = au__u64(window + (l->interp_next - from));
-        *head = au__u64(window + (l->interp_threads_head - from));
+        *id = (int64_t)au__u64(copy + (l->interp_id - window.from));
+        *next = au__u64(copy + (l->interp_next - window.from));
+        *head = au__u64(copy + (l->interp_threads_head - window.from));
     }
     return outcome;
 }
@@ -343,25 +360,6 @@ static void sweep(au_engine *e, size_t met)
     e->thread_count = kept;
 }
 
-/*
- * The fields of an interpreter that tell of births, and that it is itself: they stand side by side in all versions
- * (pycore_interp.h). An id that lies far away (there is no such version) is left out.
- */
-typedef struct heads_window {
-    uint32_t from, len;
-    int has_id;
-} heads_window;
-
-static heads_window window_of(const au_layout *l)
-{
-    enum { NEAR = 256 };
-    uint32_t from = l->interp_next < l->interp_threads_head ? l->interp_next : l->interp_threads_head;
-    uint32_t to = l->interp_next > l->interp_threads_head ? l->interp_next : l->interp_threads_head;
-    uint32_t low = l->interp_id < from ? l->interp_id : from;
-    uint32_t high = l->interp_id > to ? l->interp_id : to;
-    return high - low <= NEAR ? (heads_window){low, high - low + 8, 1} : (heads_window){from, to - from + 8, 0};
-}
-
 size_t au__heads_count(const au_engine *e)
 {
     return 1 + e->interp_count;
@@ -400,21 +398,14 @@ int au__heads_stand(const au_engine *e, const au_piece *pieces)
     return 1;
 }
 
-int au__is_active(const au_layout *l, const uint8_t *tstate)
-{
-    if (l->tstate_state != AU_ABSENT && l->minor >= 13) {
-        return au__u32(tstate + l->tstate_state) == 1;
-    }
-    return l->active_mask && (au__u32(tstate + l->tstate_status) & l->active_mask) != 0;
-}
-
 void au__heads_by_links(au_engine *e, const uint8_t *tstate)
 {
     uint32_t next =
         e->remote.layout.tstate_next; /* `prev` stands before it (Include/cpython/pystate.h, all versions) */
     e->heads_due = AU_HEADS_NOT_DUE;
     e->heads_outcome = AU_OK;
-    e->lone_active = au__is_active(&e->remote.layout, tstate);
+    uint32_t active = au__active_at(&e->remote.layout);
+    e->lone_active = active != AU_ABSENT && au__says_active(&e->remote.layout, au__u32(tstate + active));
     if (au__u64(tstate + next - 8) != 0 || au__u64(tstate + next) != 0) {
         e->list_due_ns = 0;
     }

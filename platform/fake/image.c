@@ -410,22 +410,13 @@ int au_image_set_thread(au_image *image, au_tid tid, au_run_state run, uint64_t 
     return 0;
 }
 
-int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns)
+int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns, uint64_t waited_ns)
 {
     thread *which = find_thread(image, tid);
     if (!which) {
         return -1;
     }
     which->cpu_ns = cpu_ns;
-    return 0;
-}
-
-int au_image_set_waited(au_image *image, au_tid tid, uint64_t waited_ns)
-{
-    thread *which = find_thread(image, tid);
-    if (!which) {
-        return -1;
-    }
     which->waited_ns = waited_ns;
     return 0;
 }

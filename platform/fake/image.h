@@ -58,11 +58,8 @@ int au_image_remove_thread(au_image *image, au_tid tid);
 /** Run state and switch count of a thread. */
 int au_image_set_thread(au_image *image, au_tid tid, au_run_state run, uint64_t switches);
 
-/** Its CPU time; 0, as long as this is not called, is "not counted". */
-int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns);
-
-/** How long it has waited for a CPU; 0 before. */
-int au_image_set_waited(au_image *image, au_tid tid, uint64_t waited_ns);
+/** Its CPU time, 0 is "not counted", and how long it has waited for a CPU. Both are 0 as long as this is not called. */
+int au_image_set_cpu(au_image *image, au_tid tid, uint64_t cpu_ns, uint64_t waited_ns);
 
 /** CPU time of the process; as long as this is not called it is the time. */
 void au_image_set_process_cpu(au_image *image, uint64_t cpu_ns);

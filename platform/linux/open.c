@@ -70,7 +70,7 @@ int au__linux_gone(linux_proc *lp)
  * Numbers are given in turn (kernel/pid.c, alloc_pid), so one comes back after all others only: hundreds of processes
  * have to be made meanwhile, be the limit as low as it can (pid_max, 301). That takes longer than this.
  */
-#define SAME_NUMBER_NS 200000
+#define SAME_NUMBER_NS 50000
 
 int au__linux_maybe_gone(linux_proc *lp)
 {

@@ -13,6 +13,7 @@
     X("open", open, 0)                                                                                                 \
     X("open", open_missing, 0)                                                                                         \
     X("open", identity, 0)                                                                                             \
+    X("open", identity_after_sleep, 0)                                                                                 \
     X("close", close, 0)                                                                                               \
     X("status", status, 0)                                                                                             \
     X("status", status_exec, 0)                                                                                        \

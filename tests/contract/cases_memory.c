@@ -176,6 +176,28 @@ const char *case_identity(world *w)
     return NULL;
 }
 
+/* Who sleeps meanwhile is not told later than who asks. */
+const char *case_identity_after_sleep(world *w)
+{
+    OPEN(w);
+    au_proc *p = contract_open;
+    uint8_t byte;
+    au_piece piece = {w->data, &byte, 1, 99};
+    w->sys->ops->sleep_until(w->sys, w->sys->ops->now(w->sys) + 1000000);
+    EXPECT(OPS(p)->read_many(p, &piece, 1) == 1 && piece.outcome == AU_OK,
+           "a living process is not read after a sleep");
+    if (w->reuse(w) != 0) {
+        shut();
+        return "SKIP: this machine does not let us choose pids";
+    }
+    w->sys->ops->sleep_until(w->sys, w->sys->ops->now(w->sys) + 1000000);
+    piece.addr = w->symbol_at;
+    EXPECT(OPS(p)->read_many(p, &piece, 1) == 0 && piece.outcome == AU_GONE,
+           "read_many after a sleep serves the new owner of the pid");
+    shut();
+    return NULL;
+}
+
 const char *case_read(world *w)
 {
     OPEN(w);

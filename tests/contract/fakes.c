@@ -184,8 +184,7 @@ START_TEST(last_state)
     au_thread threads[4];
     au_thread_state state = {.tid = PID + 1,
                              .wanted = AU_STATE_RUN | AU_STATE_SWITCHES | AU_STATE_CPU | AU_STATE_WAITED};
-    au_image_set_cpu(image, PID + 1, 4712);
-    au_image_set_waited(image, PID + 1, 4713);
+    au_image_set_cpu(image, PID + 1, 4712, 4713);
     au_proc_status status;
     char name[16];
     au_tid tid;

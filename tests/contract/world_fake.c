@@ -12,8 +12,8 @@ static void image_poke(world *w)
 {
     static uint64_t switches = 1;
     au_image_set_thread(w->own, w->sleeper, AU_RUN_ASLEEP, ++switches);
-    au_image_set_cpu(w->own, w->sleeper, 1000 * switches);
-    au_image_set_cpu(w->own, w->spinner, 1000000 * switches);
+    au_image_set_cpu(w->own, w->sleeper, 1000 * switches, 0);
+    au_image_set_cpu(w->own, w->spinner, 1000000 * switches, 0);
 }
 
 static void image_end_thread(world *w)
@@ -150,8 +150,8 @@ int world_image(world *w)
                  .destroy = image_destroy,
                  .own = image};
     image_go_on(w);
-    au_image_set_cpu(image, 4243, 1);
-    au_image_set_cpu(image, 4244, 1);
+    au_image_set_cpu(image, 4243, 1, 0);
+    au_image_set_cpu(image, 4244, 1, 0);
     return 0;
 }
 

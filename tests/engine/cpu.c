@@ -76,8 +76,7 @@ static void show(const machine *m)
 {
     int ready = m->phase == ON || m->phase == READY;
     (void)au_image_set_thread(w->image, t->tid, ready ? AU_RUN_RUNNING : AU_RUN_ASLEEP, m->switches);
-    (void)au_image_set_cpu(w->image, t->tid, m->uncounted ? 0 : m->counted_ns);
-    (void)au_image_set_waited(w->image, t->tid, m->uncounted ? 0 : m->waited_ns);
+    (void)au_image_set_cpu(w->image, t->tid, m->uncounted ? 0 : m->counted_ns, m->uncounted ? 0 : m->waited_ns);
     au_image_set_process_cpu(w->image, m->uncounted ? 0 : m->counted_ns);
 }
 
@@ -364,8 +363,7 @@ static void crowd_until(void *baton, au_image *image, uint64_t deadline_ns)
         sum += o->counted_ns;
         if (o->thread) {
             (void)au_image_set_thread(image, o->thread->tid, AU_RUN_RUNNING, o->switches);
-            (void)au_image_set_cpu(image, o->thread->tid, o->counted_ns);
-            (void)au_image_set_waited(image, o->thread->tid, o->waited_ns);
+            (void)au_image_set_cpu(image, o->thread->tid, o->counted_ns, o->waited_ns);
         }
     }
     au_image_set_process_cpu(image, sum);
@@ -391,7 +389,7 @@ static void go_crowd(crowd *c, uint64_t interval_us, uint64_t duration_us)
     t = world_basic(w);
     w_run_init(&run, w);
     (void)au_image_set_thread(w->image, t->tid, AU_RUN_ASLEEP, 5);
-    (void)au_image_set_cpu(w->image, t->tid, 1000 * MS);
+    (void)au_image_set_cpu(w->image, t->tid, 1000 * MS, 0);
     c->seed = 7;
     c->from_ns = c->now = au_image_sys(w->image)->ops->now(au_image_sys(w->image));
     for (size_t i = 0; i < CROWD; i++) {

@@ -564,26 +564,32 @@ static int freed_by_and_by(w_run *run)
     return 0;
 }
 
+/* One code object that is to be freed, and one that comes after it. 0: nothing counts that in this build. */
+static int about_to_be_freed(mover *m, w_run *run, int build, int (*step)(w_run *run))
+{
+    mover_init(m, build, 9);
+    m->codes[0] = world_code(m->w, "/srv/dying.cfg", "<module>", 1, 30);
+    m->codes[1] = world_code(m->w, "/srv/living.cfg", "<module>", 1, 30);
+    m->made = 0;
+    w_run_init(run, m->w);
+    run->on_pass = step;
+    run->baton = m;
+    return m->w->l.interp_code_generation != AU_ABSENT;
+}
+
 START_TEST(freed_while_proven)
 {
     mover m;
     w_run run;
-    mover_init(&m, _i, 9);
-    if (m.w->l.interp_code_generation != AU_ABSENT) {
-        m.codes[0] = world_code(m.w, "/srv/dying.cfg", "<module>", 1, 30);
-        m.codes[1] = world_code(m.w, "/srv/living.cfg", "<module>", 1, 30);
-        m.made = 0;
+    if (about_to_be_freed(&m, &run, _i, freed_by_and_by)) {
         w_frame frame = {m.codes[0], 3, W_PLAIN, 0};
         world_stack(m.w, m.t, &frame, 1);
-        w_run_init(&run, m.w);
-        run.on_pass = freed_by_and_by;
-        run.baton = &m;
         w_run_go(&run, 8);
         ck_assert_uint_eq(run.count, 8);
         ck_assert_ptr_nonnull(strstr(run.samples[1].stack, "dying.cfg"));
         ck_assert_msg(strstr(run.samples[7].stack, "living.cfg") != NULL, "%s: %s", m.w->label, run.samples[7].stack);
-        w_run_deinit(&run);
     }
+    w_run_deinit(&run);
     mover_deinit(&m);
 }
 END_TEST
@@ -618,17 +624,10 @@ START_TEST(freed_while_unseen)
 {
     mover m;
     w_run run;
-    mover_init(&m, _i / 2, 9);
-    if (m.w->l.interp_code_generation != AU_ABSENT) {
-        m.codes[0] = world_code(m.w, "/srv/dying.cfg", "<module>", 1, 30);
-        m.codes[1] = world_code(m.w, "/srv/living.cfg", "<module>", 1, 30);
+    if (about_to_be_freed(&m, &run, _i / 2, freed_and_forgotten)) {
         w_frame frames[] = {{m.codes[2], 2, W_PLAIN, 0}, {m.codes[0], 3, W_PLAIN, 0}};
         world_stack(m.w, m.t, frames, 2);
-        m.made = 0;
         m.rate = _i % 2;
-        w_run_init(&run, m.w);
-        run.on_pass = freed_and_forgotten;
-        run.baton = &m;
         w_run_go(&run, 12);
         ck_assert_uint_eq(run.count, 12);
         ck_assert_ptr_nonnull(strstr(run.samples[2].stack, "dying.cfg"));
@@ -637,8 +636,8 @@ START_TEST(freed_while_unseen)
                           run.samples[i].stack);
         }
         ck_assert_ptr_nonnull(strstr(run.samples[11].stack, "living.cfg"));
-        w_run_deinit(&run);
     }
+    w_run_deinit(&run);
     mover_deinit(&m);
 }
 END_TEST
