@@ -197,6 +197,39 @@ START_TEST(class_call)
 }
 END_TEST
 
+/* The entry from C in the middle has been overwritten: what is above it has no root that can be seen. */
+START_TEST(entry_overwritten)
+{
+    begin(_i);
+    w_thread *t = world_basic(w);
+    if (w->minor >= 12 && w->l.tstate_base_frame == AU_ABSENT) {
+        const w_code *f = world_code(w, "/srv/a.py", "f", 7, 20);
+        const w_code *g = world_code(w, "/srv/a.py", "g", 70, 20);
+        w_frame frames[] = {{f, 3, W_PLAIN, 0}, {0, 0, W_SHIM, 0}, {g, 5, W_PLAIN, 0}};
+        world_stack(w, t, frames, 3);
+        const w_placed *entry = &t->frames[t->count - 2];
+        ck_assert_int_eq(entry->frame.owner, W_SHIM);
+        world_word(w, entry->addr + w->l.frame_previous, 0);
+        w_run_go(&run, 5);
+        ck_assert_uint_eq(run.count, 5);
+        for (size_t i = 0; i < run.count; i++) {
+            ck_assert_msg(run.samples[i].flags & (AU_SAMPLE_TORN | AU_SAMPLE_TRUNCATED), "%s: %s is whole", w->label,
+                          run.samples[i].stack);
+        }
+        /* one's own caller, through it */
+        world_word(w, entry->addr + w->l.frame_previous, t->frames[t->count - 1].addr);
+        w_run_deinit(&run);
+        w_run_init(&run, w);
+        w_run_go(&run, 5);
+        for (size_t i = 0; i < run.count; i++) {
+            ck_assert_uint_ne(run.samples[i].flags & (AU_SAMPLE_TORN | AU_SAMPLE_TRUNCATED), 0);
+            ck_assert_uint_le(run.samples[i].frames, 2);
+        }
+    }
+    end();
+}
+END_TEST
+
 /* 3.14+: a frame that has returned says NULL; its caller is intact and is the leaf. */
 START_TEST(returned_leaf)
 {
@@ -484,6 +517,7 @@ Suite *au_stacks_suite(void)
     tcase_add_loop_test(tcase, tour_of_a_long_function, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, generators_and_shims, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, just_entered, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, entry_overwritten, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, class_call, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, returned_leaf, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, bytecode_copies, 0, WORLD_BUILDS);
