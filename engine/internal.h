@@ -359,6 +359,7 @@ typedef struct au_thread_rec {
     uint64_t ident;  /* pthread_t */
     uint64_t native; /* id in its own namespace; 0 if not told */
     uint64_t unique; /* 3.10: number of the thread state in its interpreter; else 0 */
+    uint32_t maker;  /* serial of the interpreter */
     uint32_t tid_tries;
     uint64_t tid_due_ns;
     /* predictions: where its stack was */

@@ -173,7 +173,7 @@ static au_thread_rec *known_thread(au_engine *e, size_t from, const au_interp_re
 {
     for (size_t i = from; i < e->thread_count; i++) {
         au_thread_rec *rec = e->threads[i];
-        if (rec->addr == id->addr && rec->interp == interp->addr && rec->iid == interp->id && rec->ident == id->ident &&
+        if (rec->addr == id->addr && rec->maker == interp->serial && rec->ident == id->ident &&
             rec->native == id->native && rec->unique == id->unique) {
             *at = i;
             return rec;
@@ -213,6 +213,7 @@ static int place_thread(au_engine *e, size_t at, const au_interp_rec *interp, co
     rec->ident = id->ident;
     rec->native = id->native;
     rec->unique = id->unique;
+    rec->maker = interp->serial;
     rec->state_id = ++e->next_state_id;
     rec->is_main = interp->id == 0 && id->ident && id->ident == e->main_ident;
     rec->seen = e->list_stamp;

@@ -678,6 +678,50 @@ START_TEST(interpreter_in_its_place)
 }
 END_TEST
 
+/* The runtime is finalized and initialized again: the main interpreter is another one, with the same id and address. */
+static int end_runtime(w_run *r)
+{
+    if (r->passes == 20) {
+        world_word(w, w->runtime + w->l.runtime_interpreters_head, 0);
+        world_word(w, t->addr + w->l.tstate_interp, 0);
+    }
+    return 0;
+}
+
+static void begin_again(void *baton, au_image *image, uint64_t deadline_ns)
+{
+    successor *next = baton;
+    (void)image;
+    (void)deadline_ns;
+    if (run.passes == 20 && ++next->moment == 40) {
+        succeed(next);
+        world_word(w, next->interp->addr + w->l.interp_id, 0);
+        world_word(w, t->addr + w->l.tstate_interp, next->interp->addr);
+        world_word(w, w->runtime + w->l.runtime_interpreters_head, next->interp->addr);
+    }
+}
+
+START_TEST(runtime_begun_again)
+{
+    begin(_i);
+    successor next = {w->interps, world_code(w, "/srv/elderly.py", "elde", 1, 30), 0};
+    w_frame frame = {next.code, 3, W_PLAIN, 0};
+    world_stack(w, t, &frame, 1);
+    run.on_pass = end_runtime;
+    run.baton = &next;
+    au_image_set_sleep_hook(w->image, begin_again, &next);
+    w_run_go(&run, 60);
+    au_image_set_sleep_hook(w->image, NULL, NULL);
+    ck_assert_uint_gt(run.count, 50);
+    for (size_t i = 0; i < run.count; i++) {
+        const char *name = i < 20 ? "elde" : "youn";
+        ck_assert_msg(strstr(run.samples[i].stack, name) != NULL, "%s: sample %zu has %s", w->label, i,
+                      run.samples[i].stack);
+    }
+    end();
+}
+END_TEST
+
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 static int jump(w_run *r)
@@ -821,6 +865,7 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, asleep, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, gil, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, two_states_of_one_thread, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, runtime_begun_again, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, interpreter_in_its_place, 0, WORLD_BUILDS * SUCCESSION_MOMENTS);
     tcase_add_loop_test(tcase, sum_of_times, 0, WORLD_BUILDS * 4);
     tcase_add_loop_test(tcase, gaps, 0, WORLD_BUILDS);
