@@ -565,14 +565,14 @@ static int freed_by_and_by(w_run *run)
 }
 
 /* One code object that is to be freed, and one that comes after it. 0: nothing counts that in this build. */
-static int about_to_be_freed(mover *m, w_run *run, int build, int (*step)(w_run *run))
+static int about_to_be_freed(mover *m, w_run *run, int build, int (*on_pass)(w_run *run))
 {
     mover_init(m, build, 9);
     m->codes[0] = world_code(m->w, "/srv/dying.cfg", "<module>", 1, 30);
     m->codes[1] = world_code(m->w, "/srv/living.cfg", "<module>", 1, 30);
     m->made = 0;
     w_run_init(run, m->w);
-    run->on_pass = step;
+    run->on_pass = on_pass;
     run->baton = m;
     return m->w->l.interp_code_generation != AU_ABSENT;
 }
