@@ -295,6 +295,8 @@ def churn(box, compiled):
     Equal-sized code of other names without end: no (function, file, line) that never existed. What could not be named in
     time is torn where it was, and not given to what lives long: both together are the target's own share. That is looked
     at with pauses between the passes: flat out, the time that a new function takes to be read goes to what is met next.
+    A function of 3 us is left and entered again more slowly while its memory is being copied, and then its caller is what
+    runs: 6 % of the time in the caller become 12 to 16 % of the moments (docs/architecture.md, "What cannot be told").
     """
     flat = Churned(box)
     wanted = {"quick": 20_000, "ci": 100_000, "nightly": 1_000_000}[box.config["tier"]]
@@ -310,7 +312,7 @@ def churn(box, compiled):
     share = paced.time_in / max(1, paced.time_at_work)
     box.note("paced: %s; the target says %.1f %%, seen or torn are %.1f %%", paced.text(), 100 * truth, 100 * share)
     need(
-        0.8 * truth < share < 1.15 * truth,
+        0.65 * truth < share < 1.15 * truth,
         "the target was %.1f %% in them, seen or torn are %.1f %%",
         100 * truth,
         100 * share,
