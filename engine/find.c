@@ -381,14 +381,19 @@ static au_error *no_python(const search *s, verdict worst, const candidate *whic
                                              pid, (unsigned)(hexversion >> 24 & 0xff), minor),
                              "CPython 3.10 to 3.15 can be profiled");
     case NOT_TRUSTED:
-        return au_error_cause(
-            au_error_create(AU_ERR_PYTHON, 0, "Process %lld has a Python whose structures cannot be trusted", pid),
-            "%s: the runtime at 0x%llx fails the checks of Python 3.%u", which->path,
-            (unsigned long long)which->runtime, minor);
+        return au_error_hint(
+            au_error_cause(
+                au_error_create(AU_ERR_PYTHON, 0, "Process %lld has a Python whose structures cannot be trusted", pid),
+                "%s: the runtime at 0x%llx fails the checks of Python 3.%u", which->path,
+                (unsigned long long)which->runtime, minor),
+            "a Python that was changed or built with other options may lie in memory in another way: use a stock build "
+            "of CPython, or report this with the output of 'python -VV'");
     case NOT_YET:
-        return au_error_cause(
-            au_error_create(AU_ERR_PYTHON, 0, "Process %lld has a Python that is not initialised", pid), "%s",
-            which->path);
+        return au_error_hint(
+            au_error_cause(
+                au_error_create(AU_ERR_PYTHON, 0, "Process %lld has a Python that is not initialised", pid), "%s",
+                which->path),
+            "try again when the program runs Python code, or wait longer for it, for example: -t 30s");
     default:
         return au_error_hint(au_error_create(AU_ERR_PYTHON, 0, "Process %lld is not a Python process", pid),
                              "if it starts Python as a child, attach to that process");

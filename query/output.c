@@ -14,8 +14,9 @@ static void write_out(au_query_output *out)
         apr_status_t status = apr_file_write_full(out->file, out->text.data, out->text.len, &written);
         if (status != APR_SUCCESS) {
             char why[120];
-            out->error = au_error_cause(au_error_create(AU_ERR_IO, (int)status, "cannot write to standard output"),
-                                        "%s", apr_strerror(status, why, sizeof why));
+            au_error *error = au_error_create(AU_ERR_IO, (int)status, "cannot write to standard output");
+            error = au_error_cause(error, "%s", apr_strerror(status, why, sizeof why));
+            out->error = au_error_hint(error, "Let standard output be a file with room, or a pipe that is read.");
         }
     }
     au_buf_reset(&out->text);

@@ -23,11 +23,27 @@ static au_error *hand_on(void *context, const void *bytes, size_t len)
     return error;
 }
 
+static const char *remedy(const char *file, apr_status_t status)
+{
+    apr_finfo_t about;
+    if (APR_STATUS_IS_ENOENT(status)) {
+        return "Give the file that austin -o wrote, or - for a pipe.";
+    }
+    if (APR_STATUS_IS_EACCES(status)) {
+        return "Ask its owner for the right to read it, or read it as root (sudo).";
+    }
+    if (apr_stat(&about, file, APR_FINFO_TYPE, NULL) == APR_SUCCESS && about.filetype == APR_DIR) {
+        return "Give a file, not a directory.";
+    }
+    return "Copy the file to another disk and read the copy, or record it again.";
+}
+
 static au_error *io_error(const char *what, const char *file, apr_status_t status)
 {
     char why[120];
-    return au_error_cause(au_error_create(AU_ERR_IO, (int)status, "cannot %s %s", what, file), "%s",
-                          apr_strerror(status, why, sizeof why));
+    au_error *error = au_error_create(AU_ERR_IO, (int)status, "cannot %s %s", what, file);
+    return au_error_hint(au_error_cause(error, "%s", apr_strerror(status, why, sizeof why)), "%s",
+                         remedy(file, status));
 }
 
 static au_error *open_file(const char *name, apr_pool_t *pool, apr_file_t **file)
@@ -37,12 +53,7 @@ static au_error *open_file(const char *name, apr_pool_t *pool, apr_file_t **file
         return status == APR_SUCCESS ? NULL : io_error("read", "standard input", status);
     }
     apr_status_t status = apr_file_open(file, name, APR_FOPEN_READ | APR_FOPEN_BINARY, APR_FPROT_OS_DEFAULT, pool);
-    if (status == APR_SUCCESS) {
-        return NULL;
-    }
-    au_error *error = io_error("open", name, status);
-    return APR_STATUS_IS_ENOENT(status) ? au_error_hint(error, "Give the file that austin -o wrote, or - for a pipe.")
-                                        : error;
+    return status == APR_SUCCESS ? NULL : io_error("open", name, status);
 }
 
 static au_error *pump(apr_file_t *file, const char *name, au_mojo_input *input, char *piece)

@@ -207,10 +207,8 @@ static long ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static int waits(void)
+static int is_waited_for(au_child *child)
 {
-    const char *const argv[] = {"sleep", "30", NULL};
-    au_child *child = launch(argv, 0);
     if (getpgid((pid_t)au_child_pid(child)) != (pid_t)au_child_pid(child)) {
         return 1;
     }
@@ -235,8 +233,19 @@ static int waits(void)
     }
     au_child_signal(child, AU_STOP_INTERRUPT); /* nobody any more */
     status = au_child_poll(child);
-    au_child_release(child);
     return status.state == AU_CHILD_SIGNALLED && status.code == SIGTERM ? 0 : 6;
+}
+
+static int waits(void)
+{
+    const char *const argv[] = {"sleep", "30", NULL};
+    au_child *child = launch(argv, 0);
+    int failed = is_waited_for(child);
+    if (failed) {
+        kill((pid_t)au_child_pid(child), SIGKILL); /* stopped as it may be */
+    }
+    au_child_release(child);
+    return failed;
 }
 
 START_TEST(waiting)

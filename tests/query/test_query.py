@@ -57,6 +57,18 @@ class CommandLine(unittest.TestCase):
                 self.assertIn(word, out)
             self.assertLessEqual(max(map(len, out.splitlines())), 82, out)
 
+    def test_failures_name_a_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file, words in ((folder, 'Give a file, not a directory.'), (folder + '/none', 'Give the file that austin')):
+                code, out, err = run('top', file)
+                self.assertEqual((code, out), (5, ''))
+                self.assertIn(file, err)
+                self.assertIn(words, err)
+        with open('/dev/full', 'w') as full:
+            done = subprocess.run([QUERY, '--help'], stdout=full, stderr=subprocess.PIPE)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(b'Let standard output be', done.stderr)
+
     def test_wrong_usage(self):
         for args, word in (((), 'no command'), (('tops',), 'tops'), (('top', '--frobnicate'), '--frobnicate'),
                            (('top', '-n'), '-n'), (('top', '-n', 'x', '-'), 'x'), (('top', '-n', '-1', '-'), '-1'),
