@@ -99,15 +99,20 @@ ssize_t au__linux_slurp_root(const char *name, char *buf, size_t cap)
     return len;
 }
 
+const char *au__linux_stat_state(const char *text, size_t len)
+{
+    /* The command stands in brackets and may hold brackets, blanks and line feeds: the last one closes it. */
+    const char *at = memrchr(text, ')', len);
+    return at && at + 2 < text + len && at[1] == ' ' ? at + 2 : NULL;
+}
+
 int au__linux_parse_stat(const char *text, size_t len, linux_stat *out)
 {
     memset(out, 0, sizeof *out);
-    /* The command stands in brackets and may hold brackets, blanks and line feeds: the last one closes it. */
-    const char *at = memrchr(text, ')', len);
-    if (!at || at + 2 >= text + len || at[1] != ' ') {
+    const char *at = au__linux_stat_state(text, len);
+    if (!at) {
         return -1;
     }
-    at += 2;
     out->state = *at++;
     for (int field = 4; field <= 48; field++) {
         while (*at == ' ') {

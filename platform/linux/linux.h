@@ -157,6 +157,9 @@ typedef struct linux_stat {
 
 int au__linux_parse_stat(const char *text, size_t len, linux_stat *out);
 
+/** The place of the state's letter in such a text, which is all that is asked of a thread; NULL: there is none. */
+const char *au__linux_stat_state(const char *text, size_t len);
+
 /** The file `stat` in the directory of a process or thread. 0, or -1. */
 int au__linux_read_stat(linux_proc *lp, int dir, linux_stat *out);
 

@@ -177,11 +177,11 @@ static au_outcome run_by_stat(linux_proc *lp, linux_slot *slot, au_run_state *ru
     if (got <= 0) {
         return outcome_of(got);
     }
-    linux_stat stat;
-    if (au__linux_parse_stat(text, (size_t)got, &stat) != 0) {
+    const char *letter = au__linux_stat_state(text, (size_t)got);
+    if (!letter) {
         return AU_UNSUPPORTED;
     }
-    *run = run_of_letter(stat.state);
+    *run = run_of_letter(*letter);
     return *run == AU_RUN_GONE ? AU_GONE : AU_OK;
 }
 
