@@ -252,8 +252,8 @@ static uint32_t epoch_at(const au_layout *l)
     return l->interp_code_generation != AU_ABSENT ? l->interp_code_generation : l->interp_code_counter;
 }
 
-/* The code objects that the stack may refer to, after the generation that tells whether any was replaced. */
-static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
+/* What tells whether any code object was replaced, and with_checks those that the stack may refer to. */
+static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
     int failed = 0;
@@ -262,7 +262,8 @@ static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, a
         uint32_t len = l->interp_code_generation != AU_ABSENT ? 8 : 4;
         failed |= (b->epoch = add(e, interp->addr + epoch_at(l), len)) == UINT32_MAX;
     }
-    int wanted = rec->check_count && (b->epoch == UINT32_MAX || !interp->epoch || rec->checks_epoch != interp->epoch);
+    int wanted = with_checks && rec->check_count &&
+                 (b->epoch == UINT32_MAX || !interp->epoch || rec->checks_epoch != interp->epoch);
     if (wanted && (!rec->proof.stale || plan(e, rec) == 0)) {
         for (size_t i = 0; i < rec->proof.range_count; i++) {
             failed |= add_range(e, &rec->proof.ranges[i], 0);
@@ -380,6 +381,15 @@ uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32
     return next ? au__epoch(interp, next + UINT64_C(1)) : 0;
 }
 
+static uint64_t judge_epoch(au_engine *e, au_interp_rec *interp, const au_batch *b)
+{
+    uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
+    e->scratch.calm = epoch && epoch == b->epoch_before;
+    interp->epoch = epoch ? epoch : interp->epoch;
+    e->scratch.epoch = epoch;
+    return epoch;
+}
+
 /*
  * What an interpreter counts are the code objects that it has made (3.13): while none is, one that was seen whole is
  * not replaced. Or it counts those that it frees (3.14+): then one may have been freed already and still look whole, so
@@ -387,10 +397,7 @@ uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32
  */
 void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
 {
-    uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
-    e->scratch.calm = epoch && epoch == b->epoch_before;
-    interp->epoch = epoch ? epoch : interp->epoch;
-    e->scratch.epoch = epoch;
+    uint64_t epoch = judge_epoch(e, interp, b);
     int unproven = b->proven && au__spans_must_split(e, &rec->proof, 0);
     int all = !unproven, all_of_epoch = epoch != 0;
     for (size_t i = 0; i < rec->check_count; i++) {
@@ -426,7 +433,7 @@ static int build(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int wi
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
     b->epoch = UINT32_MAX;
-    if (add_looks(e, interp, rec, b) || (with_checks && add_checks(e, interp, rec, b))) {
+    if (add_looks(e, interp, rec, b) || add_checks(e, interp, rec, with_checks, b)) {
         return -1;
     }
     b->piece_count = e->scratch.piece_count;
@@ -458,6 +465,8 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     }
     if (with_checks) {
         au__batch_judge_checks(e, interp, rec, b);
+    } else {
+        judge_epoch(e, interp, b);
     }
     return 0;
 }
@@ -506,7 +515,7 @@ int au__batch_prove(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uin
     e->scratch.looks_there = 0;
     e->again.rec = NULL;
     b.epoch_before = epoch_before;
-    if (add_checks(e, interp, rec, &b) || give_room(e)) {
+    if (add_checks(e, interp, rec, 1, &b) || give_room(e)) {
         return -1;
     }
     e->remote.ops->read_many(e->remote.proc, e->scratch.pieces, e->scratch.piece_count);
