@@ -40,6 +40,8 @@ void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec
                         .tstate = b->tstate,
                         .cframe = b->cframe,
                         .epoch = b->epoch,
+                        .first_cframe = b->first_cframe,
+                        .first_frame = b->first_frame,
                         .frame_at = UINT32_MAX,
                         .epoch_was = epoch};
     keep_word(again, b->ts, l->tstate_interp);
@@ -71,13 +73,16 @@ static int same_state(const au_engine *e, const au_again *again)
             return 0;
         }
     }
-    if (again->frame_at == UINT32_MAX) {
-        return 1;
-    }
-    const au_piece *cframe = &pieces[again->cframe];
     const au_standing *standing = &again->rec->standing;
-    return cframe->outcome == AU_OK &&
-           au__u64((const uint8_t *)cframe->buf + again->frame_at) == standing->chunk + standing->frames[0].offset;
+    au_addr top = standing->chunk + standing->frames[0].offset;
+    if (again->frame_at == UINT32_MAX) {
+        return au__batch_first_top(e, UINT32_MAX, again->first_frame, 0, 0) == top;
+    }
+    uint32_t current = e->remote.layout.cframe_current_frame;
+    au_addr address = au__u64(ts + e->remote.layout.tstate_cframe);
+    const au_piece *cframe = &pieces[again->cframe];
+    return cframe->outcome == AU_OK && au__u64((const uint8_t *)cframe->buf + again->frame_at) == top &&
+           au__batch_first_top(e, again->first_cframe, again->first_frame, address, again->frame_at - current) == top;
 }
 
 /* Are its code objects what they were? */
@@ -112,6 +117,8 @@ int au__again_take(au_engine *e, const au_thread_rec *rec, au_batch *b)
         *b = (au_batch){.tstate = again->tstate,
                         .cframe = again->cframe,
                         .epoch = again->epoch,
+                        .first_cframe = again->first_cframe,
+                        .first_frame = again->first_frame,
                         .interp_id = UINT32_MAX,
                         .piece_count = e->scratch.piece_count,
                         .proven = again->proven,

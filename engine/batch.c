@@ -214,6 +214,29 @@ static int add_range(au_engine *e, au_range *range, int copy)
     return (range->piece[copy] = add(e, range->addr, range->len)) == UINT32_MAX;
 }
 
+/*
+ * The current frame before anything is copied. A copy takes the cache lines of the frames away from the tracee's CPU,
+ * so that a return or a call that comes just then takes longer, and a moment that lies there shows the caller too
+ * often.
+ */
+static int add_first(au_engine *e, const au_thread_rec *rec, au_batch *b)
+{
+    const au_layout *l = &e->remote.layout;
+    b->first_cframe = b->first_frame = UINT32_MAX;
+    if (l->minor == 10) {
+        return 0; /* its frames are not told by one copy (stack.c, as_it_was) */
+    }
+    if (l->tstate_cframe == AU_ABSENT) {
+        return (b->first_frame = add(e, rec->addr + l->tstate_frame, 8)) == UINT32_MAX;
+    }
+    if (!rec->cframes_len) {
+        return 0;
+    }
+    b->first_cframe = add(e, rec->addr + l->tstate_cframe, 8);
+    b->first_frame = add(e, rec->cframes, rec->cframes_len);
+    return b->first_cframe == UINT32_MAX || b->first_frame == UINT32_MAX;
+}
+
 /* The pieces of the stack itself. */
 static int add_looks(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec, au_batch *b)
 {
@@ -222,6 +245,7 @@ static int add_looks(au_engine *e, const au_interp_rec *interp, au_thread_rec *r
     uint32_t range_count = 0;
     int failed = plan_frames(e, rec, &range_count);
     ranges = rec->frames.ranges;
+    failed |= add_first(e, rec, b);
     for (size_t i = range_count; i-- > 0;) {
         failed |= add_range(e, &ranges[e->scratch.order[i]], 0);
     }
@@ -341,6 +365,23 @@ static void cframe_used(au_thread_rec *rec, au_addr cframe)
     rec->cframe_high = cframe > rec->cframe_high ? cframe : rec->cframe_high;
 }
 
+/* The word of a piece at `at`; 0 if it was not asked for or not readable. */
+static uint64_t word_of(const au_engine *e, uint32_t piece, uint64_t at)
+{
+    const au_piece *p = piece == UINT32_MAX ? NULL : &e->scratch.pieces[piece];
+    return p && p->outcome == AU_OK && at + 8 <= p->len ? au__u64((const uint8_t *)p->buf + at) : 0;
+}
+
+au_addr au__batch_first_top(const au_engine *e, uint32_t first_cframe, uint32_t first_frame, au_addr cframe,
+                            uint64_t at)
+{
+    const au_layout *l = &e->remote.layout;
+    if (l->tstate_cframe == AU_ABSENT) {
+        return word_of(e, first_frame, 0);
+    }
+    return word_of(e, first_cframe, 0) == cframe ? word_of(e, first_frame, at + l->cframe_current_frame) : 0;
+}
+
 static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
@@ -356,6 +397,7 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     }
     if (l->tstate_cframe == AU_ABSENT) {
         b->top = au__u64(b->ts + l->tstate_frame);
+        b->first_top = au__batch_first_top(e, b->first_cframe, b->first_frame, 0, 0);
         return;
     }
     au_addr cframe = au__u64(b->ts + l->tstate_cframe);
@@ -364,6 +406,7 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
                      at + l->cframe_current_frame + 8 <= rec->cframes_len && pieces[b->cframe].outcome == AU_OK;
     if (b->cframe_fits) {
         b->top = au__u64((const uint8_t *)pieces[b->cframe].buf + at + l->cframe_current_frame);
+        b->first_top = au__batch_first_top(e, b->first_cframe, b->first_frame, cframe, at);
         cframe_used(rec, cframe);
     }
 }

@@ -239,6 +239,29 @@ int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, i
     return 1;
 }
 
+int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, size_t common)
+{
+    au_scratch *s = &e->scratch;
+    au_raw_frame *raw = s->raw[0];
+    size_t moved = s->raw_count[0] - common;
+    size_t chunk = 0;
+    if (common == 0 || moved > PLAIN_MAX || raw[0].addr != b->first_top) {
+        return 0; /* from 3.14 on a frame that has returned has lost its code */
+    }
+    for (size_t i = 0; i < s->raw_count[0]; i++) {
+        if (!plain_call(&raw[i])) {
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < moved; i++) {
+        if (raw[i].entered || !proven_call(e, rec, b, 0, i, &chunk)) {
+            return 0;
+        }
+        raw[i].alone = 1;
+    }
+    return 1;
+}
+
 void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
 {
     const au_layout *l = &e->remote.layout;

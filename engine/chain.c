@@ -323,7 +323,8 @@ static au_outside *infer(walk *w)
     return o;
 }
 
-au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase)
+static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, au_addr top,
+                              au_addr end_of_top)
 {
     const au_layout *l = &e->remote.layout;
     walk w = {.e = e,
@@ -333,9 +334,9 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
               .chase = chase,
               .known = rec->outside_count,
               .innermost = 1,
-              .end = b->chunk_top};
+              .end = end_of_top};
     size_t bound = rec->outside_count + 8;
-    au_addr addr = b->top;
+    au_addr addr = top;
     au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
     size_t steps = 0;
     size_t power = 1;
@@ -374,6 +375,16 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
         }
     }
     return AU_CHAIN_BROKEN;
+}
+
+au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase)
+{
+    return walk_from(e, rec, b, look, chase, b->top, b->chunk_top);
+}
+
+au_chain_end au__chain_walk_first(au_engine *e, au_thread_rec *rec, const au_batch *b)
+{
+    return walk_from(e, rec, b, 0, 0, b->first_top, 0); /* it may have returned by now, and the top be where it began */
 }
 
 static void met_at(au_thread_rec *rec, int32_t outside, size_t depth)

@@ -390,9 +390,8 @@ static au_error *no_python(const search *s, verdict worst, const candidate *whic
             "of CPython, or report this with the output of 'python -VV'");
     case NOT_YET:
         return au_error_hint(
-            au_error_cause(
-                au_error_create(AU_ERR_PYTHON, 0, "Process %lld has a Python that is not initialised", pid), "%s",
-                which->path),
+            au_error_cause(au_error_create(AU_ERR_PYTHON, 0, "Process %lld has a Python that is not initialised", pid),
+                           "%s", which->path),
             "try again when the program runs Python code, or wait longer for it, for example: -t 30s");
     default:
         return au_error_hint(au_error_create(AU_ERR_PYTHON, 0, "Process %lld is not a Python process", pid),

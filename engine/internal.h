@@ -459,7 +459,8 @@ typedef struct au_again {
     uint8_t word_count;
     uint16_t word_at[9];            /* words of the thread state, and what they were */
     uint32_t tstate, cframe, epoch; /* piece numbers */
-    uint32_t frame_at;              /* 3.11, 3.12: in the piece of the cframes, the word that leads to the frames */
+    uint32_t first_cframe, first_frame;
+    uint32_t frame_at; /* 3.11, 3.12: in the piece of the cframes, the word that leads to the frames */
     uint64_t words[9];
     uint64_t epoch_was;
 } au_again;

@@ -604,6 +604,19 @@ static int ends_in_generator(const au_scratch *s, int look)
     return last && last->owner != 0 && last->outside >= 0;
 }
 
+/*
+ * The thread has called or returned between the reading of its current frame and the second one, amid the copies. The
+ * moment is that of the first: its frame is in the first copy, called from where frames like it are called.
+ */
+static step as_it_was(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, best *found)
+{
+    if (au__chain_walk_first(e, rec, b) != AU_CHAIN_ROOT || au__chain_walk(e, rec, b, 1, 0) != AU_CHAIN_ROOT ||
+        e->scratch.inferred[0] || e->scratch.inferred[1] || !au__chain_was(e, rec, b, common_part(&e->scratch))) {
+        return STEP_MOVED;
+    }
+    return name_it(e, interp, rec, b, 0, e->scratch.raw_count[0], found);
+}
+
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
@@ -629,6 +642,12 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     }
     found->moving |= found->top && found->top != b->top;
     found->top = b->top;
+    if (b->first_top && b->first_top != b->top && !e->scratch.pending_count) {
+        s = as_it_was(e, interp, rec, b, found);
+        if (s != STEP_MOVED) {
+            return s;
+        }
+    }
     au_chain_end first = au__chain_walk(e, rec, b, 0, 0);
     if (first == AU_CHAIN_MISSING) {
         size_t outside = rec->outside_count;

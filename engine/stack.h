@@ -12,13 +12,15 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, epoch;
-    uint32_t interp_id;    /* of a sub-interpreter; UINT32_MAX: not asked for */
-    size_t piece_count;    /* of the stack and what proves it */
-    int proven;            /* it has what proves the code objects */
-    int all_hold;          /* every code object of rec->checks is what it was */
-    uint64_t epoch_before; /* code generation that was read before the batch; 0: none */
-    const uint8_t *ts;     /* copy of the thread state; NULL if not readable */
-    au_addr top;           /* current frame; 0: none */
+    uint32_t first_cframe, first_frame; /* what is read before the copies; UINT32_MAX: not asked for */
+    uint32_t interp_id;                 /* of a sub-interpreter; UINT32_MAX: not asked for */
+    size_t piece_count;                 /* of the stack and what proves it */
+    int proven;                         /* it has what proves the code objects */
+    int all_hold;                       /* every code object of rec->checks is what it was */
+    uint64_t epoch_before;              /* code generation that was read before the batch; 0: none */
+    const uint8_t *ts;                  /* copy of the thread state; NULL if not readable */
+    au_addr top;                        /* current frame; 0: none */
+    au_addr first_top; /* the same before any copy of the stack was made, and nothing held the tracee up; 0: unknown */
     au_addr chunk, chunk_top;
     uint8_t even;    /* it took no longer than usual: one copy of it is a moment */
     uint8_t steady;  /* ... or not much longer: two copies that agree are one */
@@ -36,6 +38,11 @@ void au__batch_serve(au_engine *e, int first, uint8_t *even, uint8_t *steady);
 
 /** What that piece of the batch says of the code objects as a whole (au_code.epoch); 0: nothing. */
 uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32_t number);
+
+/** The current frame before the copies, from those pieces; cframe: the one that is current, `at` bytes into its piece.
+ */
+au_addr au__batch_first_top(const au_engine *e, uint32_t first_cframe, uint32_t first_frame, au_addr cframe,
+                            uint64_t at);
 
 /** Does it prove the code objects of rec->checks? Sets b->all_hold. */
 void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b);
@@ -106,6 +113,15 @@ typedef enum au_chain_end {
  * frame by frame and noted in rec->outside, so that the next batch has it; such a walk is no evidence.
  */
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase);
+
+/** The same of the first look, from the frame that was current before the copies were made. */
+au_chain_end au__chain_walk_first(au_engine *e, au_thread_rec *rec, const au_batch *b);
+
+/**
+ * Is the first look, walked so, sound by itself? The looks agree on the `common` outermost frames. 0: it cannot be
+ * told.
+ */
+int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, size_t common);
 
 /**
  * The looks agree on the `common` outermost frames only: what is above moves faster than two looks can be had. The

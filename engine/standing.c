@@ -136,7 +136,8 @@ int au__standing_holds(au_engine *e, au_thread_rec *rec, const au_batch *b, int 
     const au_standing *standing = &rec->standing;
     const au_chunk *c = rec->chunks;
     if (!b->all_hold || !rec->chunk_count || c->addr != standing->chunk || rec->stack.flags ||
-        rec->stack.count != standing->count || b->top != c->addr + standing->frames[0].offset) {
+        rec->stack.count != standing->count || b->top != c->addr + standing->frames[0].offset ||
+        b->first_top != b->top) {
         return 0;
     }
     return au__standing_shows(e, rec, b->even, same);
