@@ -171,6 +171,18 @@ static int note_outside(au_engine *e, au_thread_rec *rec, au_addr addr)
     return 0;
 }
 
+/* Where a thread's first frame of all lies in a chunk: behind the slot that is kept free in the oldest one. */
+static au_addr first_place(const au_thread_rec *rec, size_t chunk)
+{
+    return rec->chunks[chunk].addr + CHUNK_HEADER + (chunk + 1 == rec->chunk_count ? FIRST_SLOT : 0);
+}
+
+/* A chunk with newer ones: _PyStackChunk has previous, size, top in words. */
+static int is_empty_chunk(const au_piece *p)
+{
+    return p->outcome == AU_OK && p->len >= CHUNK_HEADER && au__u64((const uint8_t *)p->buf + 16) <= FIRST_SLOT / 8;
+}
+
 /*
  * Is this the first frame of the oldest chunk (or of a later one, if it was too large for those before it)? Nobody
  * below it can be in a chunk, so the entry from C that it was called through is the root, and need not be read again.
@@ -181,15 +193,13 @@ static int is_first(au_engine *e, const au_thread_rec *rec, const au_raw_frame *
         return 0;
     }
     size_t oldest = rec->chunk_count - 1;
-    if (frame->addr != rec->chunks[chunk].addr + CHUNK_HEADER + (chunk == oldest ? FIRST_SLOT : 0)) {
+    if (frame->addr != first_place(rec, chunk)) {
         return 0;
     }
     const au_piece *last = &e->scratch.pieces[rec->chunks[oldest].piece[look]];
     int is_empty = 1;
-    for (size_t i = chunk + 1; i <= oldest; i++) { /* _PyStackChunk: previous, size, top in words */
-        const au_piece *p = &e->scratch.pieces[rec->chunks[i].piece[look]];
-        is_empty = is_empty && p->outcome == AU_OK && p->len >= CHUNK_HEADER &&
-                   au__u64((const uint8_t *)p->buf + 16) <= FIRST_SLOT / 8;
+    for (size_t i = chunk + 1; i <= oldest; i++) {
+        is_empty = is_empty && is_empty_chunk(&e->scratch.pieces[rec->chunks[i].piece[look]]);
     }
     return is_empty && last->outcome == AU_OK && last->len >= CHUNK_HEADER && au__u64(last->buf) == 0;
 }
@@ -231,6 +241,27 @@ static const uint8_t *fetch(walk *w, au_addr addr, int32_t *at, au_chain_end *en
     }
     *at = w->rec->outside_count > had ? (int32_t)had : -1;
     return w->single + lead;
+}
+
+/*
+ * Was the first frame of all called through this entry from C? When it returns, the thread state goes back to its entry
+ * before its locals are cleared, and then destructors run above it that are called from there (Python/ceval.c,
+ * _PyEvalFrameClearAndPop).
+ */
+static int entered_first(const walk *w, au_addr entry)
+{
+    const au_layout *l = &w->e->remote.layout;
+    for (size_t i = w->rec->chunk_count; i-- > 0;) {
+        const uint8_t *f = au__in_chunk(w->e, &w->rec->chunks[i], first_place(w->rec, i), w->look);
+        if (f && au__u64(f + l->frame_previous) == entry) {
+            return 1;
+        }
+        const au_piece *p = &w->e->scratch.pieces[w->rec->chunks[i].piece[w->look]];
+        if (!is_empty_chunk(p)) {
+            return 0;
+        }
+    }
+    return 0;
 }
 
 /* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
@@ -281,7 +312,8 @@ static au_chain_end visit(walk *w, au_addr *addr)
         /* An entry from C may be gone by the time of its copy, and what lies there now may say anything. Without a base
            frame a frame in a chunk has none but entries below it if it is the first one of all. */
         const au_raw_frame *last = s->raw_count[w->look] ? &s->raw[w->look][s->raw_count[w->look] - 1] : NULL;
-        if (w->last_skipped && l->minor >= 12 && !w->base_frame && w->entry != *addr && last && last->outside < 0) {
+        if (w->last_skipped && l->minor >= 12 && !w->base_frame && w->entry != *addr && last && last->outside < 0 &&
+            !entered_first(w, *addr)) {
             return AU_CHAIN_BROKEN;
         }
         w->rec->root_entry = w->last_skipped && w->entry == *addr ? *addr : w->rec->root_entry;

@@ -230,6 +230,35 @@ START_TEST(entry_overwritten)
 }
 END_TEST
 
+/* The first function of all has returned, and a destructor of its locals runs: it is called from below that. */
+START_TEST(destructor_at_the_root)
+{
+    begin(_i);
+    w_thread *t = world_basic(w);
+    if (w->minor >= 12) {
+        const w_code *f = world_code(w, "/srv/a.py", "f", 7, 20);
+        const w_code *g = world_code(w, "/srv/a.py", "__del__", 70, 20);
+        const w_code *h = world_code(w, "/srv/a.py", "leaf", 90, 20);
+        w_frame frames[] = {{f, 3, W_PLAIN, 0}, {0, 0, W_SHIM, 0}, {g, 5, W_PLAIN, 0}, {h, 7, W_PLAIN, 0}};
+        world_stack(w, t, frames + 2, 2);
+        char *visible = strdup(expected(t));
+        world_stack(w, t, frames, 4);
+        const w_placed *entry = &t->frames[t->count - 3];
+        ck_assert_int_eq(entry->frame.owner, W_SHIM);
+        world_word(w, entry->addr + w->l.frame_previous,
+                   world_get(w, t->frames[t->count - 4].addr + w->l.frame_previous));
+        w_run_go(&run, 5);
+        ck_assert_uint_eq(run.count, 5);
+        ck_assert_uint_eq(run.stats.errors, 0);
+        for (size_t i = 0; i < run.count; i++) {
+            ck_assert_str_eq(run.samples[i].stack, visible);
+        }
+        free(visible);
+    }
+    end();
+}
+END_TEST
+
 /* 3.14+: a frame that has returned says NULL; its caller is intact and is the leaf. */
 START_TEST(returned_leaf)
 {
@@ -518,6 +547,7 @@ Suite *au_stacks_suite(void)
     tcase_add_loop_test(tcase, generators_and_shims, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, just_entered, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, entry_overwritten, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, destructor_at_the_root, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, class_call, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, returned_leaf, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, bytecode_copies, 0, WORLD_BUILDS);

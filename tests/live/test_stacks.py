@@ -181,6 +181,23 @@ def test_classes(box):
     box.note("%s", graph.text())
 
 
+@test("each", alone=True)
+def test_destructors(box):
+    """What runs above a function that has returned is seen whole, though nothing of Python is below it."""
+    run = box.launch("destructors.py", "-i", "500us", seconds=0.4, threads=3)
+    seen = bad = 0
+    for sample in box.stream(run).samples:
+        names = [frame[1].split(".")[-1] for frame in sample.frames]
+        if "work" in names:
+            seen += 1
+            need(names[0] == "__del__", "a root of its own: %s", shown(sample.frames))
+        elif not harness.is_whole(sample):
+            bad += 1
+    need(seen > 500, "%d samples of destructors", seen)
+    need(bad <= 0.02 * seen, "%d samples are not whole, %d of destructors are", bad, seen)
+    box.note("%d samples of destructors, %d not whole", seen, bad)
+
+
 @test("every")
 def test_launch(box):
     run = box.launch("steady.py", "-i", "1ms", seconds=0.8, busy=1)
