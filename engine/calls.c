@@ -188,6 +188,23 @@ static int holds_generator(au_engine *e, const au_batch *b, const au_chunk *chun
     return 1;
 }
 
+/*
+ * C code between a generator and its caller is a fact of the program: the caller of an event loop's callbacks has never
+ * had the coroutine among its values. Once such a pair has been more than a doubt this often, it is none any more; else
+ * coroutines that run for less than two looks would never be seen, and the loop around them all the more.
+ */
+enum { UNHELD_FACTS = 3 };
+
+static au_addr unheld_pair(au_addr generator, unsigned level)
+{
+    return generator ^ (UINT64_C(0x5a5a000000000001) + ((uint64_t)level << 8));
+}
+
+static int is_known_unheld(au_engine *e, const au_raw_frame *generator, const au_raw_frame *caller)
+{
+    return au__links_find(&e->links, caller->code, unheld_pair(generator->code, UNHELD_FACTS)) != AU_LINK_UNKNOWN;
+}
+
 /* Is frame i of a look called by the next one, by what is in this copy alone? */
 static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t i, size_t *chunk)
 {
@@ -211,8 +228,9 @@ static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b
     const au_chunk *c = &rec->chunks[*chunk];
     if (callee->outside >= 0) {
         const au_outside *o = &rec->outside[callee->outside];
-        return o->votes >= AU_SURE && o->code == callee->code && o->caller_code == caller->code &&
-               holds_generator(e, b, c, look, i, 1u << look);
+        return is_known_unheld(e, callee, caller) ||
+               (o->votes >= AU_SURE && o->code == callee->code && o->caller_code == caller->code &&
+                holds_generator(e, b, c, look, i, 1u << look));
     }
     const uint8_t *f = au__in_chunk(e, c, caller->addr, look);
     const uint8_t *next = au__covers(c, callee->addr) ? au__in_chunk(e, c, callee->addr, look) : NULL;
@@ -248,9 +266,11 @@ int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, siz
     if (common == 0 || moved > PLAIN_MAX || raw[0].addr != b->first_top) {
         return 0; /* from 3.14 on a frame that has returned has lost its code */
     }
-    for (size_t i = 0; i < s->raw_count[0]; i++) {
-        if (!plain_call(&raw[i])) {
-            return 0;
+    for (int look = 0; look < 2; look++) { /* either way, or one of a generator and its consumer would be favoured */
+        for (size_t i = 0; i < s->raw_count[look]; i++) {
+            if (!plain_call(&s->raw[look][i])) {
+                return 0;
+            }
         }
     }
     for (size_t i = 0; i < moved; i++) {
@@ -290,11 +310,28 @@ void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
     }
 }
 
+void au__chain_believe(au_engine *e, int look)
+{
+    const au_scratch *s = &e->scratch;
+    const au_raw_frame *raw = s->raw[look];
+    for (size_t i = 0; i + 1 < s->raw_count[look]; i++) {
+        if (!raw[i].unheld) {
+            continue;
+        }
+        unsigned level = 1;
+        while (level < UNHELD_FACTS &&
+               au__links_find(&e->links, raw[i + 1].code, unheld_pair(raw[i].code, level)) != AU_LINK_UNKNOWN) {
+            level++;
+        }
+        au__links_enter(&e->links, raw[i + 1].code, unheld_pair(raw[i].code, level), 0);
+    }
+}
+
 uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, au_doubt *of)
 {
     const au_layout *l = &e->remote.layout;
-    const au_scratch *s = &e->scratch;
-    const au_raw_frame *raw = s->raw[look];
+    au_scratch *s = &e->scratch;
+    au_raw_frame *raw = s->raw[look];
     uint64_t doubt = 0;
     size_t chunk = 0;
     *of = (au_doubt){0, 0};
@@ -320,8 +357,11 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch 
         /* in one copy, the lines of a frame's head and of its values may be of two moments */
         int held = holds_generator(e, b, &rec->chunks[chunk], look, i, 3);
         int as_ever = o->votes < AU_SURE || o->code != raw[i].code || o->caller_code == raw[caller].code;
+        raw[i].unheld = !held && as_ever && site == AU_LINK_UNKNOWN;
         if (held && as_ever && site == AU_LINK_UNKNOWN) {
             au__links_enter(&e->links, raw[caller].code, raw[caller].ip, 1);
+        } else if (raw[i].unheld && is_known_unheld(e, &raw[i], &raw[caller])) {
+            raw[i].unheld = 0;
         } else if (!held || !as_ever) {
             of->unheld |= !held;
             of->strong |= !as_ever || site != AU_LINK_UNKNOWN;

@@ -242,6 +242,7 @@ typedef struct au_raw_frame {
     uint8_t alone;    /* told by one copy */
     uint8_t entered;  /* called from C: a shim lies between it and its caller (3.12+) */
     uint8_t inferred; /* a generator that does not run in this copy: its caller is the one it had when it did */
+    uint8_t unheld;   /* a generator that its caller does not have among its values, and never had: C code between */
     int32_t outside;  /* index in the list of frames outside the chunks; -1: in a chunk */
     int32_t shim;     /* the same of the shim below it; -1: none, or in a chunk */
 } au_raw_frame;

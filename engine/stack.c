@@ -527,6 +527,9 @@ static int in_doubt(au_engine *e, au_thread_rec *rec, const au_batch *b, int loo
     rec->doubted = doubt == rec->doubt ? rec->doubted + 1 : 1;
     rec->doubt = doubt;
     int in_doubt = doubt && rec->doubted < (of.strong ? VERY_OFTEN : OFTEN);
+    if (doubt && !in_doubt && !of.strong) {
+        au__chain_believe(e, look);
+    }
     if (facts && !in_doubt && of.unheld) {
         au__chain_callers(e, rec, b, look, 1);
     }

@@ -161,6 +161,9 @@ typedef struct au_doubt {
  */
 uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, au_doubt *of);
 
+/** The doubts of a look that au__chain_doubt was asked for, none of them strong, have been seen often enough. */
+void au__chain_believe(au_engine *e, int look);
+
 enum { AU_SURE = 3 }; /* votes */
 
 /** Counts who calls the generators of a look: of all in it if it is `sure`, else of those that their caller holds. */
