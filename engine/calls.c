@@ -363,9 +363,11 @@ uint64_t au__chain_doubt(au_engine *e, const au_thread_rec *rec, const au_batch 
         } else if (raw[i].unheld && is_known_unheld(e, &raw[i], &raw[caller])) {
             raw[i].unheld = 0;
         } else if (!held || !as_ever) {
+            int strong = !as_ever || site != AU_LINK_UNKNOWN;
             of->unheld |= !held;
-            of->strong |= !as_ever || site != AU_LINK_UNKNOWN;
-            doubt = (doubt ^ raw[i].addr ^ raw[caller].code) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+            of->strong |= strong;
+            doubt ^= strong ? raw[i].addr : raw[i].code; /* tasks that take turns are as good as one */
+            doubt = (doubt ^ raw[caller].code) * UINT64_C(0x9e3779b97f4a7c15) | 1;
         }
     }
     return doubt;
