@@ -427,6 +427,14 @@ uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32
 static uint64_t judge_epoch(au_engine *e, au_interp_rec *interp, const au_batch *b)
 {
     uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
+    if (epoch && epoch < interp->epoch) {
+        /* what only ever goes up has begun anew: it is the interpreter of another runtime */
+        interp->serial = ++e->interp_serial;
+        interp->epoch = 0;
+        e->reborn = 1;
+        e->list_due_ns = 0;
+        epoch = au__batch_epoch(e, interp, b->epoch);
+    }
     e->scratch.calm = epoch && epoch == b->epoch_before;
     interp->epoch = epoch ? epoch : interp->epoch;
     e->scratch.epoch = epoch;

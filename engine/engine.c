@@ -485,10 +485,10 @@ static passed sample_all(au_engine *e, uint64_t time_us)
     return PASS_OK;
 }
 
-/* When the list of interpreters is to be looked at again while there is one thread. */
+/* When the list of interpreters is to be looked at again while there is one thread, seldom while its stack stands. */
 static uint64_t interps_due(const au_engine *e)
 {
-    return e->interps_next_ns + (e->lone_active ? ACTIVE_NS - INTERPS_NS : 0);
+    return e->interps_next_ns + (e->lone_active && e->again.rec ? ACTIVE_NS - INTERPS_NS : 0);
 }
 
 static uint64_t names_due(const au_engine *e, uint64_t now)

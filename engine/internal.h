@@ -411,6 +411,14 @@ typedef struct au_interp_rec {
     uint32_t names_tries;
 } au_interp_rec;
 
+/** What a runtime says of itself: `initialized` and `finalizing` (Include/internal/pycore_runtime.h, all versions). */
+typedef enum au_life {
+    AU_LIFE_UNKNOWN,
+    AU_LIFE_BEGINS, /* neither: Py_Initialize is at work, or has never been */
+    AU_LIFE_STANDS, /* initialized */
+    AU_LIFE_ENDS    /* not any more, but finalizing, up to the next Py_Initialize */
+} au_life;
+
 /** au_code.epoch of what an interpreter counts: not equal to that of any other interpreter. `count` is not 0. */
 static inline uint64_t au__epoch(const au_interp_rec *interp, uint64_t count)
 {
@@ -493,8 +501,9 @@ struct au_engine {
                              batch of a read has cold caches */
     au_interp_rec *interps;
     size_t interp_count, interp_cap;
-    uint32_t interp_serial;  /* of the last one that was met */
-    int reborn;              /* there was a moment without any interpreter: those that come are new ones */
+    uint32_t interp_serial; /* of the last one that was met */
+    int reborn;             /* the runtime was ended and begun again: the interpreters that come are new ones */
+    au_life life;
     au_thread_rec **threads; /* in the order of the lists */
     size_t thread_count, thread_cap;
     au_thread_state *states;

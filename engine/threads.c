@@ -366,12 +366,22 @@ size_t au__heads_count(const au_engine *e)
     return 1 + e->interp_count;
 }
 
+/* In _PyRuntime: from the int `initialized`, which is before `finalizing`, to the head of the list of interpreters. */
+static uint32_t life_from(const au_layout *l)
+{
+    uint32_t initialized = l->runtime_finalizing - (l->minor == 10 ? 4 : 8);
+    int near = l->runtime_finalizing != AU_ABSENT && l->runtime_finalizing >= 8 &&
+               l->runtime_interpreters_head > l->runtime_finalizing &&
+               l->runtime_interpreters_head - l->runtime_finalizing <= 64;
+    return near ? initialized : l->runtime_interpreters_head;
+}
+
 void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len)
 {
     const au_layout *l = &e->remote.layout;
     if (i == 0) {
-        *addr = e->runtime + l->runtime_interpreters_head;
-        *len = 8;
+        *addr = e->runtime + life_from(l);
+        *len = l->runtime_interpreters_head - life_from(l) + 8;
         return;
     }
     heads_window window = window_of(l);
@@ -379,11 +389,38 @@ void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len)
     *len = window.len;
 }
 
+/*
+ * Has a runtime been ended and another one begun in its place? It has the same address, and its interpreter, threads
+ * and code objects may have those of the one before, with the same numbers.
+ */
+static void watch_life(au_engine *e, const au_piece *runtime)
+{
+    const au_layout *l = &e->remote.layout;
+    uint32_t from = life_from(l);
+    if (from == l->runtime_interpreters_head || runtime->outcome != AU_OK) {
+        return;
+    }
+    const uint8_t *copy = runtime->buf;
+    uint32_t initialized = au__u32(copy);
+    uint64_t finalizing = au__u64(copy + (l->runtime_finalizing - from));
+    au_life was = e->life;
+    e->life = initialized == 1 ? AU_LIFE_STANDS
+              : initialized    ? AU_LIFE_UNKNOWN
+              : finalizing     ? AU_LIFE_ENDS
+                               : AU_LIFE_BEGINS;
+    if ((was == AU_LIFE_ENDS && (e->life == AU_LIFE_BEGINS || e->life == AU_LIFE_STANDS)) ||
+        (was == AU_LIFE_STANDS && e->life == AU_LIFE_BEGINS)) {
+        e->reborn = 1;
+        e->list_due_ns = 0;
+    }
+}
+
 int au__heads_stand(const au_engine *e, const au_piece *pieces)
 {
     const au_layout *l = &e->remote.layout;
     heads_window window = window_of(l);
-    if (pieces[0].outcome != AU_OK || au__u64(pieces[0].buf) != e->interps[0].addr) {
+    const uint8_t *head = (const uint8_t *)pieces[0].buf + (l->runtime_interpreters_head - life_from(l));
+    if (pieces[0].outcome != AU_OK || au__u64(head) != e->interps[0].addr) {
         return 0;
     }
     for (size_t i = 0; i < e->interp_count; i++) {
@@ -416,6 +453,7 @@ void au__heads_judge(au_engine *e, const au_piece *pieces)
 {
     e->heads_due = AU_HEADS_NOT_DUE;
     e->heads_outcome = (au_outcome)pieces[0].outcome;
+    watch_life(e, &pieces[0]);
     if (!au__heads_stand(e, pieces)) {
         e->list_due_ns = 0;
     }
@@ -445,7 +483,8 @@ static au_outcome heads_stand(au_engine *e, int *stand)
         e->list_pieces[i].buf = e->list_arena.data + (uintptr_t)e->list_pieces[i].buf;
     }
     e->remote.ops->read_many(e->remote.proc, e->list_pieces, n);
-    *stand = au__heads_stand(e, e->list_pieces);
+    watch_life(e, &e->list_pieces[0]);
+    *stand = au__heads_stand(e, e->list_pieces) && !e->reborn;
     return (au_outcome)e->list_pieces[0].outcome;
 }
 

@@ -68,6 +68,7 @@ typedef struct entry {
     }
 
 static const entry entries[] = {
+    {F(runtime_finalizing), {32, 32, 32}, RUNTIME},
     {F(runtime_interpreters_head), {40, 40, 40}, RUNTIME},
     {F(interp_id), {56, 56, 56}, INTERP},
     {F(interp_next), {64, 64, 64}, INTERP},

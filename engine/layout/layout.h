@@ -21,6 +21,7 @@
 
 /* X(name): every offset of an au_layout */
 #define AU_LAYOUT_FIELDS(X)                                                                                            \
+    X(runtime_finalizing) /* thread state that ends the runtime, behind the int `initialized` */                       \
     X(runtime_interpreters_head)                                                                                       \
     X(runtime_main_thread)    /* pthread id of the main thread */                                                      \
     X(runtime_tstate_current) /* 3.10, 3.11: thread state that holds the GIL, or 0 */                                  \

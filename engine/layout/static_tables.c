@@ -11,6 +11,7 @@
 #include "engine/layout/layout.h"
 
 static const au_layout layout_310 = {
+    .runtime_finalizing = 16,
     .runtime_interpreters_head = 32,
     .runtime_main_thread = 72,
     .runtime_tstate_current = 568,
@@ -96,6 +97,7 @@ static const au_layout layout_310 = {
 };
 
 static const au_layout layout_311 = {
+    .runtime_finalizing = 24,
     .runtime_interpreters_head = 40,
     .runtime_main_thread = 80,
     .runtime_tstate_current = 576,
@@ -181,6 +183,7 @@ static const au_layout layout_311 = {
 };
 
 static const au_layout layout_312 = {
+    .runtime_finalizing = 24,
     .runtime_interpreters_head = 40,
     .runtime_main_thread = 64,
     .runtime_tstate_current = AU_ABSENT,

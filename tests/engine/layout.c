@@ -19,6 +19,7 @@ static const struct {
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     }
+    M(runtime_finalizing, "runtime_state.finalizing"),
     M(runtime_interpreters_head, "runtime_state.interpreters_head"),
     M(runtime_main_thread, "runtime_state.main_thread"),
     M(runtime_tstate_current, "runtime_state.gilstate_tstate_current"),

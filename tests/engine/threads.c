@@ -722,6 +722,58 @@ START_TEST(runtime_begun_again)
 }
 END_TEST
 
+/*
+ * The same, so fast that there is always an interpreter when it is looked for: what the runtime says of itself while it
+ * ends and begins, and moving stacks meanwhile, are all there is to be seen.
+ */
+static int begin_again_unseen(w_run *r)
+{
+    successor *next = r->baton;
+    uint32_t initialized = w->l.runtime_finalizing - (w->minor == 10 ? 4 : 8);
+    if (r->passes == 1) {
+        world_int(w, w->runtime + initialized, 1);
+    } else if (r->passes == 20) {
+        world_int(w, w->runtime + initialized, 0);
+        world_word(w, w->runtime + w->l.runtime_finalizing, t->addr);
+    } else if (r->passes == 36) {
+        succeed(next);
+        world_word(w, next->interp->addr + w->l.interp_id, 0);
+        world_int(w, w->runtime + initialized, next->moment ? 1 : 0);
+        world_word(w, w->runtime + w->l.runtime_finalizing, 0);
+    }
+    if (r->passes >= 20 && r->passes < 50) {
+        if (t->count > 2) {
+            world_pop(w, t);
+        } else {
+            world_push(w, t, (w_frame){next->code, 4, W_PLAIN, 0});
+        }
+    }
+    return 0;
+}
+
+START_TEST(runtime_begun_again_unseen)
+{
+    begin(_i / 2);
+    successor next = {w->interps, world_code(w, "/srv/elderly.py", "elde", 1, 30), _i % 2};
+    w_frame frame = {next.code, 3, W_PLAIN, 0};
+    world_stack(w, t, &frame, 1);
+    run.on_pass = begin_again_unseen;
+    run.baton = &next;
+    w_run_go(&run, 100);
+    ck_assert_uint_gt(run.count, 80);
+    for (size_t i = 0; i < run.count; i++) {
+        const char *name = i < 36 ? "elde" : "youn";
+        if (i >= 36 && i < 41) {
+            continue; /* the runtime is looked at each 4 ms */
+        }
+        ck_assert_msg(strstr(run.samples[i].stack, name) != NULL || (run.samples[i].flags & AU_SAMPLE_TORN),
+                      "%s: sample %zu has %s", w->label, i, run.samples[i].stack);
+    }
+    ck_assert_ptr_nonnull(strstr(run.samples[run.count - 1].stack, "youn"));
+    end();
+}
+END_TEST
+
 /* ---- time ------------------------------------------------------------------------------------------------------- */
 
 static int jump(w_run *r)
@@ -866,6 +918,7 @@ Suite *au_threads_suite(void)
     tcase_add_loop_test(tcase, gil, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, two_states_of_one_thread, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, runtime_begun_again, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, runtime_begun_again_unseen, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, interpreter_in_its_place, 0, WORLD_BUILDS * SUCCESSION_MOMENTS);
     tcase_add_loop_test(tcase, sum_of_times, 0, WORLD_BUILDS * 4);
     tcase_add_loop_test(tcase, gaps, 0, WORLD_BUILDS);

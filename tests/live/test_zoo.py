@@ -3,6 +3,7 @@
 
 import glob
 import os
+import re
 import shutil
 import signal
 import struct
@@ -141,9 +142,8 @@ def test_run_by_the_loader_of_another_root(box):
         both_ways(box, interp.argv + [os.path.join(box.targets, "steady.py")], interp.text, interp.env)
 
 
-@test("each", without=("chroot", "free-threaded"))
-def test_embedded(box):
-    """A C program that begins its Python late; launched, the profiler waits for it."""
+def embedding(box, source):
+    """Compiles a C host of that interpreter."""
     home = box.interp.env["PYTHONHOME"]
     host = os.path.join(box.dir, "host")
     version = "3.%d" % box.interp.minor
@@ -153,7 +153,7 @@ def test_embedded(box):
             "-O1",
             "-o",
             host,
-            os.path.join(box.targets, "embed.c"),
+            os.path.join(box.targets, source),
             "-I%s/include/python%s" % (home, version),
             os.path.join(home, "libpython%s.so.1.0" % version),
             "-Wl,-rpath," + home,
@@ -164,8 +164,34 @@ def test_embedded(box):
     if done.returncode and not glob.glob("%s/include/python%s*/Python.h" % (home, version)):
         raise Skip("it has no headers")
     need(done.returncode == 0, "the host does not compile: %s", shown(done.stdout.decode(errors="replace")))
+    return host
+
+
+@test("each", without=("chroot", "free-threaded"))
+def test_embedded(box):
+    """A C program that begins its Python late; launched, the profiler waits for it."""
+    host = embedding(box, "embed.c")
     for late in ("0.0", "1.0"):
         both_ways(box, [host, late, os.path.join(box.targets, "steady.py")], box.interp.text)
+
+
+@test("each", without=("chroot", "free-threaded"), alone=True)
+def test_reborn(box):
+    """One runtime after the other in one process, at the same addresses: each has its own names and its own time."""
+    host, truth, path = embedding(box, "reborn.c"), os.path.join(box.dir, "truth"), box.path()
+    run = box.austin(["-o", path, "-i", "1ms", host, "12", "0.06", truth], path=path)
+    need(run.code == 0, "%s", run.text())
+    with open(truth) as handle:
+        wanted = {number: float(ms) for number, ms in (line.split() for line in handle)}
+    seen = dict.fromkeys(wanted, 0.0)
+    for sample in box.stream(run).samples:
+        numbers = {m.group(1) for f in sample.frames for m in [re.search(r"(?:inner|outer|runtime)_(\d{4})", f[0] + f[1])] if m}
+        need(len(numbers) < 2, "a stack of two runtimes: %s", shown(sample.frames))
+        for number in numbers:
+            seen[number] += sample.time / 1000
+    wrong = {n: (round(seen[n], 1), wanted[n]) for n in wanted if abs(seen[n] - wanted[n]) > 20}
+    box.note("%d of %d runtimes are more than 20 ms off: %s", len(wrong), len(wanted), wrong)
+    need(len(wrong) <= 1, "seen and true milliseconds: %s", wrong)
 
 
 def second(box, init):
