@@ -429,6 +429,9 @@ static const char *remedy_of_place(const au_output_failure *failure)
     if (APR_STATUS_IS_EACCES(status) || status == EPERM || status == EROFS) {
         return "choose a file in a folder that you may write to";
     }
+    if (APR_STATUS_IS_ENOENT(status) && failure->folder_there) {
+        return "choose a file in another folder: in this one none can be made";
+    }
     if (APR_STATUS_IS_ENOENT(status)) {
         return "create the folder first";
     }

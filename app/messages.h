@@ -83,6 +83,7 @@ typedef struct au_output_failure {
     apr_status_t status; /**< why not */
     int folder_gone;     /**< the path is relative, and the current folder is not there any more */
     int readable;        /**< what was written before stays, and can be read */
+    int folder_there;    /**< what is missing is not the folder of the path */
 } au_output_failure;
 
 /** AU_ERR_IO. */

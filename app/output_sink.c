@@ -2,6 +2,7 @@
 #include <apr_errno.h>
 #include <apr_file_io.h>
 #include <apr_strings.h>
+#include <string.h>
 
 #include "app/messages.h"
 #include "app/output.h"
@@ -28,12 +29,32 @@ static int folder_is_gone(const file_sink *sink, apr_status_t status)
            APR_STATUS_IS_ENOENT(apr_filepath_get(&folder, 0, sink->pool));
 }
 
+/* Then what is missing is not the folder: /proc takes no files, and a link may lead nowhere. */
+static int folder_is_there(const file_sink *sink, apr_status_t status)
+{
+    apr_finfo_t info;
+    char folder[4096];
+    if (!sink->name || sink->file || !APR_STATUS_IS_ENOENT(status)) {
+        return 0;
+    }
+    const char *end = strrchr(sink->name, '/');
+    size_t length = end ? (size_t)(end - sink->name) + 1 : 0;
+    if (length >= sizeof folder) {
+        return 0;
+    }
+    memcpy(folder, sink->name, length);
+    folder[length] = '\0';
+    return apr_stat(&info, length ? folder : ".", APR_FINFO_TYPE, sink->pool) == APR_SUCCESS &&
+           info.filetype == APR_DIR;
+}
+
 static au_error *cannot(const char *act, const file_sink *sink, apr_status_t status)
 {
     return au_message_output_failed(&(au_output_failure){.act = act,
                                                          .path = sink->name,
                                                          .status = status,
                                                          .folder_gone = folder_is_gone(sink, status),
+                                                         .folder_there = folder_is_there(sink, status),
                                                          .readable = sink->kept && sink->written > 0});
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,6 +108,10 @@ static au_error *cannot_launch(const char *name, int os_code)
         au_error_cause(au_error_create(AU_ERR_OS, os_code, "Cannot launch %s", name), "%s",
                        os_code == ENOENT && !strchr(name, '/') ? "there is no such command along PATH"
                                                                : au_os_error_text(os_code, text, sizeof text));
+    struct stat info;
+    if (os_code == EACCES && stat(name, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return au_error_hint(error, "it is a folder: give the path of a program, or run it as: python3 %s", name);
+    }
     switch (os_code) {
     case ENOENT:
         return au_error_hint(error, "check the name, or give the path of the program");

@@ -237,6 +237,9 @@ def test_unwritable_output(box):
     refused(box, ["-o", "/proc/nothing/here", "-p", target.pid], 5, "/proc/nothing/here")
     run = refused(box, ["-o", os.path.join(__file__, "a.mojo"), "-p", target.pid], 5, "is a file")
     need("create" not in run.errors, "a wrong remedy: %s", run.text())
+    run = refused(box, ["-o", "/proc/here.mojo", "-p", target.pid], 5, "another folder")
+    need("reate" not in run.errors, "a wrong remedy: %s", run.text())
+    run = refused(box, ["-o", box.path(), box.dir], 1, "It is a folder")
 
 
 @test("one")
