@@ -514,6 +514,9 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
     } else if (e->heads_due == AU_HEADS_BY_LINKS && b->ts) {
         au__heads_by_links(e, b->ts);
     }
+    if (e->thread_count == 1 && b->ts) {
+        au__lone_judge(e, b->ts);
+    }
     if (with_checks) {
         au__batch_judge_checks(e, interp, rec, b);
     } else {

@@ -18,7 +18,7 @@ enum {
     FULL_LIST_MS = 10,    /* how often the lists are walked whole */
     LIST_LATEST_MS = 200, /* ... while nobody takes the GIL who was not there */
     NAMES_MS = 4,
-    LONE_NAME_MS = 16,    /* ... of one thread, whose name is known */
+    LONE_NAME_MS = 32,    /* ... of one thread */
     UNBOUND_MS = 1,       /* to the next walk of the lists while a thread state has no thread */
     UNBOUND_FOR_MS = 100, /* ... which does not take longer, unless the program means it so */
     WALK_NS = 10000,      /* and a little more for each thread, so that the walks stay a part of the whole */
@@ -493,7 +493,7 @@ static uint64_t interps_due(const au_engine *e)
 
 static uint64_t names_due(const au_engine *e, uint64_t now)
 {
-    int lone = e->thread_count == 1 && e->threads[0]->tid && e->threads[0]->thread_object;
+    int lone = e->thread_count == 1 && e->threads[0]->tid;
     return now + (lone ? LONE_NAME_MS : NAMES_MS) * MS;
 }
 

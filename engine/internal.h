@@ -583,6 +583,8 @@ void au__heads_want(const au_engine *e, size_t i, au_addr *addr, uint32_t *len);
 int au__heads_stand(const au_engine *e, const au_piece *pieces);
 /** The same by the links of the only thread state that there was: a new one is linked in before it. */
 void au__heads_by_links(au_engine *e, const uint8_t *tstate);
+/** Is the only thread state that there is the active one? Sets lone_active. */
+void au__lone_judge(au_engine *e, const uint8_t *tstate);
 /** Where a thread state says whether its OS thread runs in it, 4 bytes (3.12+; else AU_ABSENT), and what they mean. */
 static inline uint32_t au__active_at(const au_layout *l)
 {

@@ -436,14 +436,18 @@ int au__heads_stand(const au_engine *e, const au_piece *pieces)
     return 1;
 }
 
+void au__lone_judge(au_engine *e, const uint8_t *tstate)
+{
+    uint32_t active = au__active_at(&e->remote.layout);
+    e->lone_active = active != AU_ABSENT && au__says_active(&e->remote.layout, au__u32(tstate + active));
+}
+
 void au__heads_by_links(au_engine *e, const uint8_t *tstate)
 {
     uint32_t next =
         e->remote.layout.tstate_next; /* `prev` stands before it (Include/cpython/pystate.h, all versions) */
     e->heads_due = AU_HEADS_NOT_DUE;
     e->heads_outcome = AU_OK;
-    uint32_t active = au__active_at(&e->remote.layout);
-    e->lone_active = active != AU_ABSENT && au__says_active(&e->remote.layout, au__u32(tstate + active));
     if (au__u64(tstate + next - 8) != 0 || au__u64(tstate + next) != 0) {
         e->list_due_ns = 0;
     }
