@@ -180,7 +180,8 @@ static au_addr first_place(const au_thread_rec *rec, size_t chunk)
 /* A chunk with newer ones: _PyStackChunk has previous, size, top in words. */
 static int is_empty_chunk(const au_piece *p)
 {
-    return p->outcome == AU_OK && p->len >= CHUNK_HEADER && au__u64((const uint8_t *)p->buf + 16) <= FIRST_SLOT / 8;
+    const uint8_t *head = p->buf;
+    return p->outcome == AU_OK && p->len >= CHUNK_HEADER && head && au__u64(head + 16) <= FIRST_SLOT / 8;
 }
 
 /*

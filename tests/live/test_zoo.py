@@ -184,8 +184,9 @@ def test_reborn(box):
     with open(truth) as handle:
         wanted = {number: float(ms) for number, ms in (line.split() for line in handle)}
     seen = dict.fromkeys(wanted, 0.0)
+    of_a_runtime = re.compile(r"(?:inner|outer|runtime)_(\d{4})")
     for sample in box.stream(run).samples:
-        numbers = {m.group(1) for f in sample.frames for m in [re.search(r"(?:inner|outer|runtime)_(\d{4})", f[0] + f[1])] if m}
+        numbers = set(of_a_runtime.findall(" ".join(frame[0] + " " + frame[1] for frame in sample.frames)))
         need(len(numbers) < 2, "a stack of two runtimes: %s", shown(sample.frames))
         for number in numbers:
             seen[number] += sample.time / 1000

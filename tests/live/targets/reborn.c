@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that embeds CPython again and again: reborn COUNT SECONDS FILE. Each runtime runs functions of its own, named
- * by its number, of the same length and made in the same order, so that they lie where those of the one before lay. FILE
- * gets the milliseconds that each took. The calls are those that 3.10 to 3.15 all have.
+ * A program that embeds CPython again and again: reborn COUNT SECONDS FILE. Each runtime runs functions of its own,
+ * named by its number, of the same length and made in the same order, so that they lie where those of the one before
+ * lay. FILE gets the milliseconds that each took. The calls are those that 3.10 to 3.15 all have.
  */
 #include <Python.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ static int run(int number, double seconds, FILE *truth)
     PyObject *code = Py_CompileString(text, file, Py_file_input);
     PyObject *module = PyImport_AddModule("__main__");
     double began = now_ms();
-    PyObject *result = code && module ? PyEval_EvalCode(code, PyModule_GetDict(module), PyModule_GetDict(module)) : NULL;
+    PyObject *result =
+        code && module ? PyEval_EvalCode(code, PyModule_GetDict(module), PyModule_GetDict(module)) : NULL;
     fprintf(truth, "%04d %.1f\n", number, now_ms() - began);
     int failed = result == NULL;
     Py_XDECREF(result);
