@@ -46,7 +46,7 @@ def many_inner(turns):
 
 
 def many(until):
-    turns, count = short_turns, 0
+    turns, count = int(short_turns), 0
     while clock() < until:
         for _ in range(10):
             many_inner(turns)
@@ -71,15 +71,26 @@ def drive():
     end = start + int(opt.seconds * 1e9)
     while clock() < end:
         burst = rng.randrange(500_000, 3_000_000)
+        cost = {}
         for name, function in (("few", few), ("many", many)):
             began = clock()
-            calls[name] += function(began + burst)
-            spent[name] += clock() - began
+            count = function(began + burst)
+            took = clock() - began
+            calls[name] += count
+            spent[name] += took
+            cost[name] = took / count
+        follow(cost["few"] / 10 / cost["many"])
     return clock() - start
 
 
+def follow(factor):
+    """A call costs more while it is watched; ten times the calls they shall be all the same."""
+    global short_turns
+    short_turns = max(1.0, min(long_turns / 5, short_turns * (1 + 0.2 * (factor - 1))))
+
+
 long_turns = calibrate()
-short_turns = max(1, long_turns // 10)
+short_turns = max(1.0, long_turns / 10)
 truth.ready(file=__file__)
 time.sleep(0.3)
 elapsed = drive()
