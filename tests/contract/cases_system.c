@@ -146,6 +146,11 @@ const char *case_states_end(world *w)
     EXPECT(extra.outcome == AU_OK && sleeper.outcome == AU_OK, "no state of a living thread");
     w->end_thread(w);
     LOOK(p, w->extra, &extra);
+    const struct timespec pause = {0, 1000000};
+    for (int tries = 0; extra.outcome == AU_OK && tries < 1000; tries++) { /* who waits is told before it is gone */
+        nanosleep(&pause, NULL);
+        LOOK(p, w->extra, &extra);
+    }
     EXPECT(extra.outcome == AU_GONE, "a thread has ended and is not gone");
     LOOK(p, w->sleeper, &sleeper);
     EXPECT(sleeper.outcome == AU_OK, "the end of one thread takes another with it");
