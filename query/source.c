@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <apr_strings.h>
+#include <errno.h>
 #include <string.h>
 
 #include "format/mojo_input.h"
@@ -23,16 +24,15 @@ static au_error *hand_on(void *context, const void *bytes, size_t len)
     return error;
 }
 
-static const char *remedy(const char *file, apr_status_t status)
+static const char *remedy(apr_status_t status)
 {
-    apr_finfo_t about;
     if (APR_STATUS_IS_ENOENT(status)) {
         return "Give the file that austin -o wrote, or - for a pipe.";
     }
     if (APR_STATUS_IS_EACCES(status)) {
         return "Ask its owner for the right to read it, or read it as root (sudo).";
     }
-    if (apr_stat(&about, file, APR_FINFO_TYPE, NULL) == APR_SUCCESS && about.filetype == APR_DIR) {
+    if (status == EISDIR) {
         return "Give a file, not a directory.";
     }
     return "Copy the file to another disk and read the copy, or record it again.";
@@ -42,8 +42,7 @@ static au_error *io_error(const char *what, const char *file, apr_status_t statu
 {
     char why[120];
     au_error *error = au_error_create(AU_ERR_IO, (int)status, "cannot %s %s", what, file);
-    return au_error_hint(au_error_cause(error, "%s", apr_strerror(status, why, sizeof why)), "%s",
-                         remedy(file, status));
+    return au_error_hint(au_error_cause(error, "%s", apr_strerror(status, why, sizeof why)), "%s", remedy(status));
 }
 
 static au_error *open_file(const char *name, apr_pool_t *pool, apr_file_t **file)

@@ -739,8 +739,7 @@ Suite *au_moving_suite(void)
     Suite *suite = suite_create("moving");
     TCase *tcase = tcase_create("moving");
     tcase_set_timeout(tcase, 300);
-    if (!getenv("ONLY"))
-        tcase_add_loop_test(tcase, calls, 0, WORLD_BUILDS * MOTIONS);
+    tcase_add_loop_test(tcase, calls, 0, WORLD_BUILDS * MOTIONS);
     tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, never_at_rest, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, remade_between_passes, 0, WORLD_BUILDS);
