@@ -266,15 +266,22 @@ int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, siz
     if (common == 0 || moved > PLAIN_MAX || raw[0].addr != b->first_top) {
         return 0; /* from 3.14 on a frame that has returned has lost its code */
     }
-    for (int look = 0; look < 2; look++) { /* either way, or one of a generator and its consumer would be favoured */
+    /* generators only below C code, in either look: else one of a generator and its consumer would be favoured */
+    au_doubt of;
+    for (int look = 0; look < 2; look++) {
+        const au_raw_frame *r = s->raw[look];
         for (size_t i = 0; i < s->raw_count[look]; i++) {
-            if (!plain_call(&s->raw[look][i])) {
+            int last = i + 1 == s->raw_count[look];
+            if (!plain_call(&r[i]) && (last || (r[i + 1].outside < 0 && !is_known_unheld(e, &r[i], &r[i + 1])))) {
                 return 0;
             }
         }
     }
+    if (au__chain_doubt(e, rec, b, 0, &of)) {
+        return 0;
+    }
     for (size_t i = 0; i < moved; i++) {
-        if (raw[i].entered || !proven_call(e, rec, b, 0, i, &chunk)) {
+        if ((raw[i].entered && raw[i].outside < 0) || !proven_call(e, rec, b, 0, i, &chunk)) {
             return 0;
         }
         raw[i].alone = 1;
