@@ -568,6 +568,10 @@ static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     if (agree && !inferred) {
         au__chain_learn(e, rec, look);
     }
+    if (!agree && !inferred && b->first_top && b->first_top == b->top && !s->pending_count &&
+        au__chain_was(e, rec, b, common)) {
+        return name_it(e, interp, rec, b, 0, s->raw_count[0], found); /* as it was, see there */
+    }
     /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are not
        favoured, the moment is always that of the second copy: has the innermost frame called by then? */
     int resolved =
