@@ -69,7 +69,8 @@ static au_mojo_result write_frames(au_emit *emit, const au_sample *sample)
 static au_mojo_result write_stack(au_emit *emit, const au_sample *sample)
 {
     au_last_entry *name, *state;
-    if (au_last_written_find(&emit->last, sample->pid, sample->thread, sample->state_id, &name, &state)) {
+    if (au_last_written_find(&emit->last, sample->pid, sample->thread, sample->thread_length, sample->state_id, &name,
+                             &state)) {
         return AU_MOJO_NO_MEMORY;
     }
     int repeat =
@@ -92,7 +93,8 @@ static int take_sample(au_sink *sink, const au_sample *sample)
     if (emit->ended != AU_EMIT_GOES_ON) {
         return -1;
     }
-    au_mojo_result result = au_mojo_write_stack(emit->writer, sample->pid, sample->iid, sample->thread);
+    au_mojo_result result =
+        au_mojo_write_stack_n(emit->writer, sample->pid, sample->iid, sample->thread, sample->thread_length);
     if (result == AU_MOJO_OK) {
         result = write_stack(emit, sample);
     }

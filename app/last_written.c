@@ -117,9 +117,27 @@ static int make_room(au_last_written *last, size_t name_length)
     return 0;
 }
 
+/* memcmp in words: names are short, a call from cold memory is not, and some C libraries go byte by byte. */
+static int same_bytes(const void *one, const void *other, size_t length)
+{
+    const uint8_t *a = one, *b = other;
+    for (; length >= sizeof(uint64_t); a += sizeof(uint64_t), b += sizeof(uint64_t), length -= sizeof(uint64_t)) {
+        uint64_t x, y;
+        memcpy(&x, a, sizeof x);
+        memcpy(&y, b, sizeof y);
+        if (x != y) {
+            return 0;
+        }
+    }
+    while (length && *a == *b) {
+        a++, b++, length--;
+    }
+    return length == 0;
+}
+
 /* Threads come in the same order pass after pass, so the next one is nearly always the one that came next last time. */
-static int found_in_order(au_last_written *last, int64_t pid, const char *thread, uint64_t state, au_last_entry **name,
-                          au_last_entry **of_state)
+static int found_in_order(au_last_written *last, int64_t pid, const char *thread, size_t length, uint64_t state,
+                          au_last_entry **name, au_last_entry **of_state)
 {
     uint32_t at = last->recent ? last->entries[last->recent - 1].next : 0;
     au_last_entry *entry = at ? &last->entries[at - 1] : NULL;
@@ -127,7 +145,7 @@ static int found_in_order(au_last_written *last, int64_t pid, const char *thread
         return 0;
     }
     au_last_entry *named = &last->entries[entry->name_at - 1];
-    if (strncmp((const char *)last->names.data + named->start, thread, named->length) != 0 || thread[named->length]) {
+    if (named->length != length || !same_bytes(last->names.data + named->start, thread, length)) {
         return 0;
     }
     /* of thousands of threads none is still in the cache, and there is other work before the next one is asked for */
@@ -139,13 +157,12 @@ static int found_in_order(au_last_written *last, int64_t pid, const char *thread
     return 1;
 }
 
-int au_last_written_find(au_last_written *last, int64_t pid, const char *thread, uint64_t state, au_last_entry **name,
-                         au_last_entry **of_state)
+int au_last_written_find(au_last_written *last, int64_t pid, const char *thread, size_t length, uint64_t state,
+                         au_last_entry **name, au_last_entry **of_state)
 {
-    if (found_in_order(last, pid, thread, state, name, of_state)) {
+    if (found_in_order(last, pid, thread, length, state, name, of_state)) {
         return 0;
     }
-    size_t length = strlen(thread);
     if (make_room(last, length)) {
         return -1;
     }

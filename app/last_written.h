@@ -49,10 +49,10 @@ int au_last_written_init(au_last_written *last, size_t limit);
 void au_last_written_deinit(au_last_written *last);
 
 /**
- * The entries of a sample's name and state, made if need be. The pointers are good until the next call.
- * 0 on success, -1 when there is no memory.
+ * The entries of a sample's name (`length` bytes) and state, made if need be. The pointers are good until the next
+ * call. 0 on success, -1 when there is no memory.
  */
-int au_last_written_find(au_last_written *last, int64_t pid, const char *thread, uint64_t state, au_last_entry **name,
-                         au_last_entry **of_state);
+int au_last_written_find(au_last_written *last, int64_t pid, const char *thread, size_t length, uint64_t state,
+                         au_last_entry **name, au_last_entry **of_state);
 
 #endif

@@ -314,10 +314,13 @@ static given give(au_engine *e, au_thread_rec *rec, uint64_t time_us)
     e->stats.torn += (stack->flags & AU_SAMPLE_TORN) != 0;
     e->stats.errors += stack->flags != 0;
     e->stats.samples++;
+    size_t length;
+    const char *label = au__thread_label(rec, &length);
     au_sample sample = {
         .pid = e->remote.proc->pid,
         .iid = rec->iid,
-        .thread = au__thread_label(rec),
+        .thread = label,
+        .thread_length = length,
         .state_id = rec->state_id,
         .flags = stack->flags | (rec->stack_taken ? AU_SAMPLE_SAME : 0u),
         .time_us = time_us,
@@ -636,13 +639,13 @@ static int time_is_over(const au_engine *e, uint64_t now)
 }
 
 /* Sleeps until `due`, or until there is something else to do: the app's poll, or the end of the exposure. */
-static uint64_t sleep_until(au_engine *e, uint64_t due)
+static uint64_t sleep_until(au_engine *e, uint64_t now, uint64_t due)
 {
     uint64_t until = due;
     if (e->options.exposure_ns && e->stats.start_ns + e->options.exposure_ns < until) {
         until = e->stats.start_ns + e->options.exposure_ns;
     }
-    uint64_t slice = e->remote.ops->now(e->sys) + POLL_MS * MS;
+    uint64_t slice = now + POLL_MS * MS;
     if (slice < until) {
         until = slice;
     }
@@ -678,7 +681,7 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
                     return NULL;
                 }
             }
-            now = sleep_until(e, due);
+            now = sleep_until(e, now, due);
             continue;
         }
         passed result = pass(e, &r, now);
@@ -730,6 +733,6 @@ au_error *au_engine_run(au_engine *e, au_ran *how)
             now = end;
             continue;
         }
-        now = sleep_until(e, due);
+        now = sleep_until(e, end, due);
     }
 }

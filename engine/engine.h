@@ -46,6 +46,7 @@ typedef struct au_sample {
     au_pid pid;
     int64_t iid;                /**< interpreter id; 0 = main */
     const char *thread;         /**< name, or the OS thread id in lower-case hexadecimal */
+    size_t thread_length;       /**< bytes of it, without the NUL */
     uint64_t state_id;          /**< names the thread state; never used again for another one in this engine's life */
     unsigned flags;             /**< AU_SAMPLE_* */
     uint64_t time_us;           /**< since the pass before */

@@ -343,6 +343,7 @@ typedef struct au_thread_rec {
     uint64_t looked_pass;  /* number of the last pass that looked at it */
     au_tid tid;            /* as we see it; 0 if not known */
     char *name;            /* UTF-8, owned; NULL: not resolved, `hex` counts */
+    size_t name_length, hex_length;
     uint8_t unchanged;     /* in this pass the stack is what it was */
     uint8_t gil_proof;     /* its stack was read, and since before that the thread did not have the GIL */
     uint8_t proven_asleep; /* asleep at state.switches, and the stack was read after that */
@@ -625,7 +626,8 @@ au_interp_rec *au__interp_of(au_engine *e, const au_thread_rec *rec);
 /** Looks up what is due of names and ids: of all threads, or of some of them by turns (names.c). Never fails: what is
  * not known stays its id. */
 void au__names_update(au_engine *e, int all, uint64_t now);
-const char *au__thread_label(const au_thread_rec *rec);
+/** Its name, else its id in hexadecimal; `length` in bytes. */
+const char *au__thread_label(const au_thread_rec *rec, size_t *length);
 
 /** One attempt to find the runtime (find.c). NULL: found. */
 au_error *au__find_once(au_engine *e, au_proc *proc);

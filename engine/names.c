@@ -24,15 +24,16 @@ enum {
     NAMELESS_MS = 2
 };
 
-const char *au__thread_label(const au_thread_rec *rec)
+const char *au__thread_label(const au_thread_rec *rec, size_t *length)
 {
+    *length = rec->name ? rec->name_length : rec->hex_length;
     return rec->name ? rec->name : rec->hex;
 }
 
 static void set_hex(au_thread_rec *rec)
 {
     uint64_t id = rec->tid ? (uint64_t)rec->tid : rec->native ? rec->native : rec->ident;
-    snprintf(rec->hex, sizeof rec->hex, "%llx", (unsigned long long)id);
+    rec->hex_length = (size_t)snprintf(rec->hex, sizeof rec->hex, "%llx", (unsigned long long)id);
 }
 
 /* The OS thread behind a thread state. Tried a few times: it may not be bound yet. */
@@ -84,7 +85,7 @@ static au_addr active_of(au_engine *e, const au_interp_rec *interp)
 
 static void set_name(au_engine *e, au_thread_rec *rec, const char *text, size_t len)
 {
-    if (rec->name && strlen(rec->name) == len && memcmp(rec->name, text, len) == 0) {
+    if (rec->name && rec->name_length == len && memcmp(rec->name, text, len) == 0) {
         return;
     }
     char *name = malloc(len + 1);
@@ -95,6 +96,7 @@ static void set_name(au_engine *e, au_thread_rec *rec, const char *text, size_t 
     name[len] = '\0';
     free(rec->name);
     rec->name = name;
+    rec->name_length = len;
     (void)e;
 }
 

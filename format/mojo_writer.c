@@ -99,7 +99,13 @@ au_mojo_result au_mojo_write_metadata(au_mojo_writer *writer, const char *key, c
 
 au_mojo_result au_mojo_write_stack(au_mojo_writer *writer, int64_t pid, int64_t iid, const char *thread)
 {
-    size_t size = strlen(thread) + 1;
+    return au_mojo_write_stack_n(writer, pid, iid, thread, strlen(thread));
+}
+
+au_mojo_result au_mojo_write_stack_n(au_mojo_writer *writer, int64_t pid, int64_t iid, const char *thread,
+                                     size_t length)
+{
+    size_t size = length + 1;
     au_mojo_result result = reserve(writer, 2, size);
     if (result == AU_MOJO_OK) {
         put_id(writer, AU_MOJO_STACK);

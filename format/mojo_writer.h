@@ -42,6 +42,10 @@ au_mojo_result au_mojo_write_metadata(au_mojo_writer *writer, const char *key, c
 /** Begins a sample; all that follows belongs to it. */
 au_mojo_result au_mojo_write_stack(au_mojo_writer *writer, int64_t pid, int64_t iid, const char *thread);
 
+/** The same where the length of `thread` is known: bytes, without the NUL that follows them. */
+au_mojo_result au_mojo_write_stack_n(au_mojo_writer *writer, int64_t pid, int64_t iid, const char *thread,
+                                     size_t length);
+
 /**
  * The key of a string under the PID of the current sample, sending its definition if need be. `<unknown>` gives key 1.
  * "" is a string like any other: key 0 says that there is none, which only the name of a task may say (austin-python

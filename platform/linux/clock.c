@@ -72,20 +72,22 @@ void au__linux_watch(linux_proc *lp)
     lp->watched = ls->epoll >= 0 && lp->pidfd >= 0 && watch(ls, lp->pidfd, EVENT_END, EPOLLONESHOT) == 0;
 }
 
-/* Until `deadline_ns`, or until something comes. */
-static void wait_for_events(linux_sys *ls, uint64_t now, uint64_t deadline_ns)
+/* Until `deadline_ns`, or until something comes; the time after it. */
+static uint64_t wait_for_events(linux_sys *ls, uint64_t now, uint64_t deadline_ns)
 {
     struct epoll_event events[8];
     uint64_t left = deadline_ns - now;
     const struct timespec pause = {.tv_sec = (time_t)(left / 1000000000u > INT32_MAX ? INT32_MAX : left / 1000000000u),
                                    .tv_nsec = (long)(left % 1000000000u)};
     int n = (int)syscall(SYS_epoll_pwait2, ls->epoll, events, 8, &pause, NULL, 0);
+    now = au__linux_now(&ls->sys);
     if (n == 0) {
-        ls->woke_ns = au__linux_now(&ls->sys);
+        ls->woke_ns = now;
     }
     for (int i = 0; i < n; i++) {
         ls->ends += events[i].data.u32 == EVENT_END; /* a wake is an edge, and its word is looked at by the caller */
     }
+    return now;
 }
 
 static void wait_for_futex(linux_sys *ls, uint64_t deadline_ns)
@@ -99,16 +101,17 @@ static void wait_for_futex(linux_sys *ls, uint64_t deadline_ns)
 uint64_t au__linux_sleep_until(au_sys *sys, uint64_t deadline_ns)
 {
     linux_sys *ls = (linux_sys *)sys;
+    uint64_t now = au__linux_now(sys);
     for (;;) {
-        uint64_t now = au__linux_now(sys);
         if (__atomic_exchange_n(&ls->wake_word, 0, __ATOMIC_ACQ_REL) != 0 || now >= deadline_ns) {
             return now;
         }
         /* Ended by the deadline, by wake, or by a signal handler of ours (EINTR), which is no reason to return. */
         if (ls->epoll > 0) {
-            wait_for_events(ls, now, deadline_ns);
+            now = wait_for_events(ls, now, deadline_ns);
         } else {
             wait_for_futex(ls, deadline_ns);
+            now = au__linux_now(sys);
         }
     }
 }

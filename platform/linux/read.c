@@ -125,6 +125,39 @@ static void mark(au_piece *pieces, size_t n, au_outcome outcome)
     }
 }
 
+/* As many pieces as one call takes, from the first on. None: the first is one that no address space can hold. */
+static size_t gather(linux_proc *lp, const au_piece *pieces, size_t n, size_t *bytes)
+{
+    size_t count = 0, sum = 0;
+    for (; count < n && count < LINUX_BATCH; count++) {
+        const au_piece *piece = &pieces[count];
+        size_t len = piece->len;
+        if (len > UINT64_MAX - piece->addr || piece->addr > UINTPTR_MAX || (count && sum + len > BATCH_BYTES)) {
+            break;
+        }
+        lp->local[count] = (struct iovec){piece->buf, len};
+        lp->remote[count] = (struct iovec){(void *)(uintptr_t)piece->addr, len};
+        sum += len;
+    }
+    *bytes = sum;
+    return count;
+}
+
+/* The outcomes of `count` pieces of which `got` bytes were read; how many have one now: all up to the first fault. */
+static size_t settle(au_piece *pieces, size_t count, size_t got, size_t *ok)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].len > got) {
+            pieces[i].outcome = AU_FAULT;
+            return i + 1;
+        }
+        got -= pieces[i].len;
+        pieces[i].outcome = AU_OK;
+        *ok += 1;
+    }
+    return count;
+}
+
 size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
 {
     linux_proc *lp = linux_of(proc);
@@ -137,21 +170,9 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
     }
     size_t ok = 0;
     for (size_t next = 0; next < n;) {
-        size_t count = 0, bytes = 0;
-        while (next + count < n && count < LINUX_BATCH) {
-            au_piece *piece = &pieces[next + count];
-            int absurd = piece->len > UINT64_MAX - piece->addr || piece->addr > UINTPTR_MAX;
-            size_t len = absurd ? 0 : piece->len;
-            if (absurd || (count && bytes + len > BATCH_BYTES)) {
-                break;
-            }
-            lp->local[count].iov_base = piece->buf;
-            lp->remote[count].iov_base = (void *)(uintptr_t)piece->addr;
-            lp->local[count].iov_len = lp->remote[count].iov_len = len;
-            bytes += len;
-            count++;
-        }
-        if (count == 0) { /* one that no address space can hold */
+        size_t bytes;
+        size_t count = gather(lp, pieces + next, n - next, &bytes);
+        if (count == 0) {
             pieces[next++].outcome = AU_FAULT;
             continue;
         }
@@ -170,18 +191,7 @@ size_t au__linux_read_many(au_proc *proc, au_piece *pieces, size_t n)
             mark(pieces + next, n - next, outcome);
             break;
         }
-        size_t left = got > 0 ? (size_t)got : 0;
-        size_t i = 0;
-        for (; i < count; i++) {
-            if (pieces[next + i].len > left) {
-                pieces[next + i++].outcome = AU_FAULT;
-                break;
-            }
-            left -= pieces[next + i].len;
-            pieces[next + i].outcome = AU_OK;
-            ok++;
-        }
-        next += i;
+        next += settle(pieces + next, count, got > 0 ? (size_t)got : 0, &ok);
     }
     if (au__linux_maybe_gone(lp)) { /* the number may have been somebody else's meanwhile */
         mark(pieces, n, AU_GONE);

@@ -170,6 +170,7 @@ static int send(int64_t pid, int64_t iid, const char *thread, uint64_t state, un
     au_sample sample = {.pid = pid,
                         .iid = iid,
                         .thread = thread,
+                        .thread_length = strlen(thread),
                         .state_id = state,
                         .flags = flags,
                         .time_us = time_us,
@@ -387,7 +388,7 @@ START_TEST(table_finds_what_it_was_given)
     for (int round = 0; round < 3; round++) {
         for (uint64_t i = 0; i < 1000; i++) {
             snprintf(thread, sizeof thread, "thread-%d", (int)i);
-            ck_assert_int_eq(au_last_written_find(&last, 7, thread, i, &name, &state), 0);
+            ck_assert_int_eq(au_last_written_find(&last, 7, thread, strlen(thread), i, &name, &state), 0);
             ck_assert_ptr_ne(name, state);
             if (round) {
                 ck_assert_uint_eq(name->serial, (uint64_t)(round - 1) * 1000 + i + 1);
@@ -413,9 +414,9 @@ START_TEST(table_stays_bounded_and_keeps_the_living)
     int failed = 0;
     for (uint64_t i = 0; i < 300000; i++) {
         snprintf(thread, sizeof thread, "%x", (unsigned)i); /* a thread that is seen once */
-        failed |= au_last_written_find(&last, 7, thread, 1000000 + i, &name, &state);
+        failed |= au_last_written_find(&last, 7, thread, strlen(thread), 1000000 + i, &name, &state);
         name->serial = state->serial = ++last.serial;
-        failed |= au_last_written_find(&last, 7, "MainThread", 1, &name, &state);
+        failed |= au_last_written_find(&last, 7, "MainThread", strlen("MainThread"), 1, &name, &state);
         if (i) {
             asked++;
             kept += name->serial != 0 && name->serial == state->serial;
@@ -439,7 +440,7 @@ START_TEST(table_forgets_at_its_bound)
     for (uint64_t round = 0; round < 50; round++) {
         for (uint64_t i = 0; i < 500; i++) { /* more living threads than it may hold */
             snprintf(thread, sizeof thread, "t%d", (int)i);
-            ck_assert_int_eq(au_last_written_find(&last, 7, thread, i, &name, &state), 0);
+            ck_assert_int_eq(au_last_written_find(&last, 7, thread, strlen(thread), i, &name, &state), 0);
             ck_assert(name->serial == state->serial); /* both or none */
             name->serial = state->serial = ++last.serial;
         }
