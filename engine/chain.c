@@ -140,10 +140,12 @@ au_verdict au__frame_judge(const au_layout *l, const uint8_t *f, au_addr addr, i
 static int push(au_engine *e, int look, const au_raw_frame *frame)
 {
     au_scratch *s = &e->scratch;
-    if (au__grow(&s->raw[look], &s->raw_cap[look], s->raw_count[look] + 1, sizeof *s->raw[look], &e->stats)) {
+    size_t at = s->raw_count[look];
+    if (au__grow(&s->raw[look], &s->raw_cap[look], at + 1, sizeof *s->raw[look], &e->stats)) {
         return -1;
     }
-    s->raw[look][s->raw_count[look]++] = *frame;
+    s->raw[look][at] = *frame;
+    s->raw_count[look] = at + 1;
     return 0;
 }
 
@@ -217,7 +219,6 @@ typedef struct walk {
     au_addr end;      /* where the frame to come ends, if it lies in a chunk */
     au_addr entry;    /* what the first frame of the first chunk was called through */
     au_outside *call; /* by which the frame to come is said to have resumed the one before; NULL: no inference */
-    uint8_t single[512];
 } walk;
 
 /* Where the frame at addr is: its copy, or read now and noted. *end says why it is not. */
@@ -232,7 +233,8 @@ static const uint8_t *fetch(walk *w, au_addr addr, int32_t *at, au_chain_end *en
     uint32_t lead = au__frame_lead(l);
     uint32_t len = au__frame_copy(l);
     *end = AU_CHAIN_BROKEN;
-    if (len > sizeof w->single || au__read(&w->e->remote, addr - lead, w->single, len) != AU_OK) {
+    uint8_t *single = w->e->scratch.single;
+    if (len > sizeof w->e->scratch.single || au__read(&w->e->remote, addr - lead, single, len) != AU_OK) {
         return NULL;
     }
     size_t had = w->rec->outside_count;
@@ -241,7 +243,7 @@ static const uint8_t *fetch(walk *w, au_addr addr, int32_t *at, au_chain_end *en
         return NULL;
     }
     *at = w->rec->outside_count > had ? (int32_t)had : -1;
-    return w->single + lead;
+    return single + lead;
 }
 
 /*

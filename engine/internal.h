@@ -144,26 +144,32 @@ au_outcome au__instance_get(const au_remote *r, au_addr object, const char *name
 /* ---- code objects (code.c) ----------------------------------------------------------------------------------- */
 
 typedef struct au_code {
-    struct au_code *next; /* in the hash chain */
+    /* what a stack that holds it asks for, close together */
     au_addr addr;
     uint64_t epoch;       /* valid while the interpreter's code generation is this; 0: never */
-    uint8_t counted;      /* when it was proven last, something referred to it */
-    uint32_t maker;       /* serial of the interpreter that it was met in */
     uint64_t born_batch;  /* entered after the looks of this batch */
     uint64_t valid_batch; /* proven in this batch */
     uint64_t shown_batch; /* last batch in which a stack held it */
-    uint32_t pins;        /* references from stacks and check lists */
-    uint32_t used;        /* clock bit of the eviction */
-    int orphan;           /* no longer in the table; freed with its last pin */
-    int shim;             /* the cleanup frame of a class call: never shown */
-    int by_content;       /* no version number: its names and table are compared */
-    uint32_t version;     /* 3.12+: co_version, counted up by its interpreter; 0: none */
-    int32_t firstlineno;
-    int32_t firsttraceable;
-    uint32_t frame_bytes; /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
-    uint32_t units;       /* length of the bytecode in code units */
     au_addr start;        /* of the bytecode in the code object (3.11+), or in its bytes object (3.10) */
     au_addr tlbc_start;   /* free-threaded 3.14+: last per-thread copy that was seen */
+    uint32_t units;       /* length of the bytecode in code units */
+    uint32_t maker;       /* serial of the interpreter that it was met in */
+    int32_t firsttraceable;
+    uint32_t pins;        /* references from stacks and check lists */
+    uint8_t counted;      /* when it was proven last, something referred to it */
+    uint8_t orphan;       /* no longer in the table; freed with its last pin */
+    uint8_t shim;         /* the cleanup frame of a class call: never shown */
+    uint8_t by_content;   /* no version number: its names and table are compared */
+    uint32_t frame_bytes; /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
+    uint32_t *slot_unit;  /* open addressing: code unit + 1 -> index into locations */
+    uint32_t *slot_location;
+    uint32_t slot_count, slot_cap;
+    au_location **locations; /* distinct positions */
+    /* the rest */
+    struct au_code *next; /* in the hash chain */
+    uint32_t used;        /* clock bit of the eviction */
+    uint32_t version;     /* 3.12+: co_version, counted up by its interpreter; 0: none */
+    int32_t firstlineno;
     int32_t tlbc_index;
     uint8_t *head; /* the fields that are compared: layout's window, copied */
     au_str scope_str, file_str;
@@ -176,13 +182,9 @@ typedef struct au_code {
     size_t bytes;             /* memory held, for the bound */
     au_linetable_mark *marks; /* index of a long table, made at the first look-up */
     size_t mark_count;
-    au_location **locations; /* distinct positions */
     uint32_t location_count, location_cap;
     uint32_t *position_slots; /* open addressing, once there are many: position -> index into locations + 1 */
     uint32_t position_cap;
-    uint32_t *slot_unit; /* open addressing: code unit + 1 -> index into locations */
-    uint32_t *slot_location;
-    uint32_t slot_count, slot_cap;
 } au_code;
 
 typedef struct au_codes {
@@ -339,10 +341,10 @@ typedef struct au_cpu_pool {
 typedef struct au_thread_rec {
     au_addr addr, interp;
     int64_t iid;
-    uint64_t state_id;     /* ours, never used again */
-    uint64_t looked_pass;  /* number of the last pass that looked at it */
-    au_tid tid;            /* as we see it; 0 if not known */
-    char *name;            /* UTF-8, owned; NULL: not resolved, `hex` counts */
+    uint64_t state_id;    /* ours, never used again */
+    uint64_t looked_pass; /* number of the last pass that looked at it */
+    au_tid tid;           /* as we see it; 0 if not known */
+    char *name;           /* UTF-8, owned; NULL: not resolved, `hex` counts */
     size_t name_length, hex_length;
     uint8_t unchanged;     /* in this pass the stack is what it was */
     uint8_t gil_proof;     /* its stack was read, and since before that the thread did not have the GIL */
@@ -456,6 +458,7 @@ typedef struct au_scratch {
     int looks_there; /* pieces and arena are those of the looks */
     uint32_t *order; /* ranges with frames outside, that with the innermost one first */
     size_t order_cap;
+    uint8_t single[512]; /* a frame read by itself */
 } au_scratch;
 
 /**
@@ -547,7 +550,11 @@ struct au_engine {
 uint64_t au__random(au_engine *e);
 
 /** Grows `*array` of elements of `size` bytes to at least `need`; counts in stats. 0, or -1 without memory. */
-int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats);
+int au__grow_to(void *array, size_t *cap, size_t need, size_t size, au_stats *stats);
+static inline int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats)
+{
+    return need <= *cap ? 0 : au__grow_to(array, cap, need, size, stats);
+}
 
 /** Begins a new list of parts; adds one (numbers from 0 on). -1: no memory. */
 void au__spans_clear(au_spans *spans);

@@ -28,11 +28,8 @@ au_outcome au__read_u32(const au_remote *r, au_addr addr, uint32_t *out)
     return outcome;
 }
 
-int au__grow(void *array, size_t *cap, size_t need, size_t size, au_stats *stats)
+int au__grow_to(void *array, size_t *cap, size_t need, size_t size, au_stats *stats)
 {
-    if (need <= *cap) {
-        return 0;
-    }
     size_t more = *cap ? *cap : 16;
     while (more < need) {
         if (more > SIZE_MAX / 2 / size) {

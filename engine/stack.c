@@ -723,6 +723,21 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     return STEP_MOVED;
 }
 
+/* After a sleep the cache has lost the stack of the sample before, and this one will be much the same: while the system
+ * reads the tracee, it comes back. */
+static void fetch_ahead(const au_engine *e, const au_thread_rec *rec)
+{
+    enum { AHEAD = 32, LINE = 64 };
+    const au_stack *stack = &rec->stack;
+    size_t first = stack->count > AHEAD ? stack->count - AHEAD : 0;
+    for (size_t i = stack->count; i-- > first && e->slept;) {
+        const char *code = (const char *)stack->frames[i].code;
+        __builtin_prefetch(code, 1);
+        __builtin_prefetch(code + LINE, 1);
+        __builtin_prefetch(stack->frames[i].location);
+    }
+}
+
 au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int *same)
 {
     best found = {0};
@@ -730,6 +745,7 @@ au_walk au__stack_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, 
     unsigned tries = 0;
     unsigned extensions = 0;
     e->scratch.pending_count = 0;
+    fetch_ahead(e, rec);
     while ((tries < TRIES || (!found.have && tries < TRIES + PART_TRIES)) && extensions < EXTENSIONS) {
         switch (attempt(e, interp, rec, tries, &b, &found)) {
         case STEP_ACCEPT:
