@@ -556,6 +556,33 @@ static void settle_callers(au_scratch *s, const au_thread_rec *rec)
     }
 }
 
+/*
+ * The thread has called or returned while it was copied: what the first copy shows is the moment, if its calls are
+ * known to be made. Those of code that was never met cannot be; but it ran, and its caller did not, so the sample is
+ * torn there.
+ */
+static step as_first_seen(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, size_t common,
+                          best *found)
+{
+    const au_scratch *s = &e->scratch;
+    if (au__chain_was(e, rec, b, common)) {
+        return name_it(e, interp, rec, b, 0, s->raw_count[0], found);
+    }
+    for (size_t i = 0; i + common < s->raw_count[0] && s->raw[0][0].addr == b->first_top; i++) {
+        au_code *code;
+        if (au__codes_get(&e->codes, s->raw[0][i].code)) {
+            continue;
+        }
+        made m = proven_code(e, interp, rec, &s->raw[0][i], NULL, &code);
+        if (m == MADE_MEMORY) {
+            return STEP_MEMORY;
+        }
+        /* made before it was met, it is met again, and with its caller (3.12+ tell); else its like may never be */
+        return m == MADE_AGAIN ? tear(e, interp, rec, b, 0, common, found) : STEP_MOVED;
+    }
+    return STEP_MOVED;
+}
+
 /* Both looks lead to a root. */
 static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, au_batch *b, int last_try, best *found)
 {
@@ -568,9 +595,11 @@ static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     if (agree && !inferred) {
         au__chain_learn(e, rec, look);
     }
-    if (!agree && !inferred && b->first_top && b->first_top == b->top && !s->pending_count &&
-        au__chain_was(e, rec, b, common)) {
-        return name_it(e, interp, rec, b, 0, s->raw_count[0], found); /* as it was, see there */
+    if (!agree && !inferred && b->first_top && b->first_top == b->top && !s->pending_count) {
+        step first = as_first_seen(e, interp, rec, b, common, found);
+        if (first != STEP_MOVED) {
+            return first;
+        }
     }
     /* A frame that was pushed and popped between the looks is in neither copy from 3.14 on. So that callers are not
        favoured, the moment is always that of the second copy: has the innermost frame called by then? */
@@ -618,10 +647,10 @@ static int ends_in_generator(const au_scratch *s, int look)
 static step as_it_was(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, best *found)
 {
     if (au__chain_walk_first(e, rec, b) != AU_CHAIN_ROOT || au__chain_walk(e, rec, b, 1, 0) != AU_CHAIN_ROOT ||
-        e->scratch.inferred[0] || e->scratch.inferred[1] || !au__chain_was(e, rec, b, common_part(&e->scratch))) {
+        e->scratch.inferred[0] || e->scratch.inferred[1]) {
         return STEP_MOVED;
     }
-    return name_it(e, interp, rec, b, 0, e->scratch.raw_count[0], found);
+    return as_first_seen(e, interp, rec, b, common_part(&e->scratch), found);
 }
 
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
