@@ -7,6 +7,8 @@
 
 #include "app/last_written.h"
 
+enum { PUSH_AT = 8192 }; /* the samples of thousands of threads do not wait for the end of their pass */
+
 struct au_emit {
     au_sink sink; /* first: the engine's pointer converts */
     au_mojo_writer *writer;
@@ -90,6 +92,8 @@ static au_mojo_result write_stack(au_emit *emit, const au_sample *sample)
 static int take_sample(au_sink *sink, const au_sample *sample)
 {
     au_emit *emit = (au_emit *)sink;
+    au_buf *out = au_mojo_writer_out(emit->writer);
+    size_t whole = out->len;
     if (emit->ended != AU_EMIT_GOES_ON) {
         return -1;
     }
@@ -102,9 +106,19 @@ static int take_sample(au_sink *sink, const au_sample *sample)
         result = au_mojo_write_time(emit->writer, sample->time_us);
     }
     if (result != AU_MOJO_OK) {
-        au_buf_reset(au_mojo_writer_out(emit->writer)); /* a sample is written whole or not at all */
+        out->len = whole; /* a sample is written whole or not at all */
         emit->ended = end_of(result);
-    } else {
+    } else if (out->len >= PUSH_AT) {
+        emit->ended = push_out(emit);
+    }
+    return emit->ended != AU_EMIT_GOES_ON;
+}
+
+static int end_pass(au_sink *sink, uint64_t time_us)
+{
+    au_emit *emit = (au_emit *)sink;
+    (void)time_us;
+    if (emit->ended == AU_EMIT_GOES_ON) {
         emit->ended = push_out(emit);
     }
     return emit->ended != AU_EMIT_GOES_ON;
@@ -117,6 +131,7 @@ au_emit *au_emit_create(uint32_t key_limit, au_emit_push_fn push, void *baton)
         return NULL;
     }
     emit->sink.sample = take_sample;
+    emit->sink.pass = end_pass;
     emit->push = push;
     emit->baton = baton;
     emit->writer = au_mojo_writer_create(key_limit);

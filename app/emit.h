@@ -21,7 +21,7 @@
 #include "engine/engine.h"
 #include "format/mojo_writer.h"
 
-/** Takes one whole sample, or whole metadata. 0; anything else ends the run. */
+/** Takes whole samples of one pass, or whole metadata. 0; anything else ends the run. */
 typedef int (*au_emit_push_fn)(void *baton, const void *bytes, size_t len);
 
 typedef enum au_emit_end {

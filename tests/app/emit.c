@@ -27,6 +27,7 @@ static int keep(void *baton, const void *bytes, size_t len)
 }
 
 static au_emit *emit;
+static int within_pass; /* `send` leaves the pass open */
 
 static void begin(uint32_t key_limit)
 {
@@ -39,6 +40,7 @@ static void setup(void)
 {
     stream = (au_buf){0};
     pushes = refuse_after = 0;
+    within_pass = 0;
     begin(AU_MOJO_KEY_LIMIT);
 }
 
@@ -178,6 +180,9 @@ static int send(int64_t pid, int64_t iid, const char *thread, uint64_t state, un
                         .frame_count = count};
     au_sink *sink = au_emit_sink(emit);
     int result = sink->sample(sink, &sample);
+    if (result == 0 && !within_pass) {
+        result = sink->pass(sink, time_us);
+    }
     if (result == 0) {
         want(&sample);
     }
@@ -366,6 +371,51 @@ START_TEST(refusal_ends_the_run)
 }
 END_TEST
 
+/* The samples of a pass are handed on together, those of thousands of threads in good time. */
+START_TEST(a_pass_is_handed_on_whole)
+{
+    au_location *x[] = {&locations[0]}, *y[] = {&locations[3]};
+    au_sink *sink = au_emit_sink(emit);
+    size_t before = pushes, length = stream.len;
+    within_pass = 1;
+    ck_assert_int_eq(send(1, 0, "t", 1, 0, 1, x, 1), 0);
+    ck_assert_int_eq(send(1, 0, "u", 2, 0, 1, y, 1), 0);
+    ck_assert_uint_eq(pushes, before);
+    ck_assert_uint_eq(stream.len, length);
+    ck_assert_int_eq(sink->pass(sink, 1), 0);
+    ck_assert_uint_eq(pushes, before + 1);
+    ck_assert_uint_gt(stream.len, length);
+    for (int i = 0; i < 2000; i++) {
+        ck_assert_int_eq(send(1, 0, "t", 1, 0, 1, i % 2 ? x : y, 1), 0);
+    }
+    ck_assert_uint_gt(pushes, before + 2);
+    ck_assert_int_eq(au_emit_metadata(emit, "duration", "1"), AU_EMIT_GOES_ON); /* the pass was not ended */
+    read_back();
+}
+END_TEST
+
+/* What was written before a sample that cannot be stays. */
+START_TEST(a_sample_without_keys_takes_no_other_with_it)
+{
+    within_pass = 1;
+    au_emit_destroy(emit);
+    stream.len = 0;
+    begin(8);
+    int sent = 0;
+    while (sent < LOCATIONS) {
+        au_location *x[] = {&locations[sent]};
+        if (send(1, 0, "t", 1, 0, 1, x, 1) != 0) {
+            break;
+        }
+        sent++;
+    }
+    ck_assert_int_ge(sent, 1);
+    ck_assert_int_eq(au_emit_ended(emit), AU_EMIT_NO_KEYS);
+    ck_assert_int_eq(au_emit_metadata(emit, "duration", "1"), AU_EMIT_GOES_ON);
+    read_back();
+}
+END_TEST
+
 START_TEST(long_metadata_is_whole)
 {
     char *value = malloc(100001);
@@ -466,6 +516,8 @@ Suite *au_emit_suite(void)
     tcase_add_loop_test(group, random_samples_read_back, 0, 8);
     tcase_add_test(group, keys_run_out);
     tcase_add_test(group, refusal_ends_the_run);
+    tcase_add_test(group, a_pass_is_handed_on_whole);
+    tcase_add_test(group, a_sample_without_keys_takes_no_other_with_it);
     tcase_add_test(group, long_metadata_is_whole);
     suite_add_tcase(suite, group);
 
