@@ -210,6 +210,51 @@ START_TEST(runtime_begun_again_unseen)
 }
 END_TEST
 
+/*
+ * And so fast that not even that is seen: what the interpreter counts of its code objects is less than it was, and that
+ * tells, even where the new code object has the number of the old one. Where nothing is counted, that number tells.
+ */
+static int begin_again_with_less(w_run *r)
+{
+    successor *next = r->baton;
+    if (r->passes == 20) {
+        succeed(next);
+        world_word(w, next->interp->addr + w->l.interp_id, 0);
+        w->next_version -= 20;
+        world_count_code(w, next->interp, NULL);
+        if (w->l.interp_code_generation != AU_ABSENT) {
+            world_word(w, next->interp->addr + w->l.interp_code_generation, 3);
+        } else if (w->l.code_version != AU_ABSENT && (w->minor != 13 || w->free_threaded)) {
+            world_int(w, next->code->addr + w->l.code_version, w->next_version);
+        }
+    }
+    return 0;
+}
+
+START_TEST(runtime_begun_again_tells_by_its_count)
+{
+    begin(_i / 2);
+    successor next = {w->interps, world_code(w, "/srv/elderly.py", "elde", 1, 30), 0};
+    /* 3.13: two code objects say where it is counted */
+    w_frame frames[] = {{world_code(w, "/srv/outer.py", "outer", 1, 30), 3, W_PLAIN, 0}, {next.code, 3, W_PLAIN, 0}};
+    world_stack(w, t, frames, 2);
+    run.on_pass = begin_again_with_less;
+    run.baton = &next;
+    if (_i % 2) { /* flat out nothing is asked for as it was the last time */
+        run.options.interval_us = 0;
+    }
+    w_run_go(&run, 60);
+    ck_assert_uint_gt(run.count, 50);
+    for (size_t i = 0; i < run.count; i++) {
+        const char *name = i < 20 ? "elde" : "youn";
+        ck_assert_msg(i == 20 || strstr(run.samples[i].stack, name) || (run.samples[i].flags & AU_SAMPLE_TORN),
+                      "%s: sample %zu has %s", w->label, i, run.samples[i].stack);
+    }
+    ck_assert_ptr_nonnull(strstr(run.samples[run.count - 1].stack, "youn"));
+    end();
+}
+END_TEST
+
 Suite *au_succession_suite(void)
 {
     Suite *suite = suite_create("succession");
@@ -217,6 +262,7 @@ Suite *au_succession_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, runtime_begun_again, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, runtime_begun_again_unseen, 0, WORLD_BUILDS * 2);
+    tcase_add_loop_test(tcase, runtime_begun_again_tells_by_its_count, 0, WORLD_BUILDS * 2);
     tcase_add_loop_test(tcase, interpreter_in_its_place, 0, WORLD_BUILDS * SUCCESSION_MOMENTS);
     suite_add_tcase(suite, tcase);
     return suite;
