@@ -644,13 +644,16 @@ END_TEST
 
 /* ---- the moment of a sample ------------------------------------------------------------------------------------ */
 
+/* What happens while the stack is copied: the leaf is left, or called, or left and another one called in its place. */
+typedef enum motion { LEAVES, CALLS, CALLS_ANOTHER } motion;
+
 typedef struct moment {
     world *w;
     w_thread *t;
-    w_frame leaf;
+    w_frame leaf, another;
     au_buf wanted;
     au_addr place; /* of a frame that every copy of the stack has */
-    int calls;     /* the leaf is called while the stack is copied, instead of left */
+    motion motion;
     int quiet, copies, moved;
     size_t samples;
 } moment;
@@ -662,10 +665,11 @@ static void hook_of_moment(void *baton, au_image *image, uint64_t serial, au_add
     (void)image, (void)serial;
     if (!m->quiet && m->copies == 1 && !m->moved) {
         m->moved = 1;
-        if (m->calls) {
-            world_push(m->w, m->t, m->leaf);
-        } else {
+        if (m->motion != CALLS) {
             world_pop(m->w, m->t);
+        }
+        if (m->motion != LEAVES) {
+            world_push(m->w, m->t, m->motion == CALLS ? m->leaf : m->another);
         }
     }
     m->copies += addr <= m->place && m->place < addr + len;
@@ -679,15 +683,16 @@ static int sample_of_moment(w_run *run, const au_sample *sample)
     ck_assert_msg(strcmp((const char *)got.data, (const char *)m->wanted.data) == 0, "%s, sample %zu: %s", m->w->label,
                   m->samples, (const char *)got.data);
     au_buf_deinit(&got);
-    if (m->moved && m->calls) {
+    if (m->moved && m->motion != LEAVES) {
         world_pop(m->w, m->t);
-    } else if (m->moved) {
+    }
+    if (m->moved && m->motion != CALLS) {
         world_push(m->w, m->t, m->leaf);
     }
     m->moved = m->copies = 0;
     m->samples++;
     m->quiet = m->samples < 8 || m->samples % 3 == 0;
-    if (m->samples == 7 && m->calls) { /* by now the call is known */
+    if (m->samples == 7 && m->motion == CALLS) { /* by now the call is known */
         world_pop(m->w, m->t);
         au_buf_reset(&m->wanted);
         world_expect(m->w, m->t, &m->wanted);
@@ -703,7 +708,7 @@ static int sample_of_moment(w_run *run, const au_sample *sample)
 START_TEST(moment_is_before_the_copies)
 {
     enum { PASSES = 207 };
-    moment m = {.w = world_create(world_builds[_i / 2]), .calls = _i % 2, .quiet = 1};
+    moment m = {.w = world_create(world_builds[_i / 3]), .motion = (motion)(_i % 3), .quiet = 1};
     w_run run;
     m.t = world_thread(m.w, world_interp(m.w, 0), 0x7f0000001000, 4711);
     w_frame frames[4];
@@ -713,6 +718,7 @@ START_TEST(moment_is_before_the_copies)
         frames[i] = (w_frame){world_code(m.w, "a.py", name, 10 * i + 1, 50), 5 + i, W_PLAIN, 0};
     }
     m.leaf = frames[3];
+    m.another = (w_frame){world_code(m.w, "a.py", "g3", 91, 50), 5, W_PLAIN, 0};
     world_stack(m.w, m.t, frames, 4);
     w_run_init(&run, m.w);
     run.baton = &m;
@@ -734,13 +740,74 @@ START_TEST(moment_is_before_the_copies)
 }
 END_TEST
 
+/* A leaf that is made anew for each sample, and has left when the second look is made. */
+static int sample_of_new(w_run *run, const au_sample *sample)
+{
+    moment *m = run->baton;
+    au_buf got = {0};
+    w_stack_text(sample, &got);
+    int named = strstr((const char *)got.data, "leaf") != NULL;
+    ck_assert_msg(named || (sample->flags & AU_SAMPLE_TORN), "%s, sample %zu: %s", m->w->label, m->samples,
+                  (const char *)got.data);
+    ck_assert_msg(strstr((const char *)got.data, "f2") != NULL, "%s, sample %zu: %s", m->w->label, m->samples,
+                  (const char *)got.data);
+    au_buf_deinit(&got);
+    if (m->samples >= 8) { /* what stands up to there is known */
+        if (!m->moved) {
+            world_pop(m->w, m->t);
+        }
+        char name[16];
+        snprintf(name, sizeof name, "leaf%zu", m->samples);
+        m->leaf.code = world_code(m->w, "new.py", name, 1, 50);
+        world_push(m->w, m->t, m->leaf);
+        m->quiet = 0;
+    }
+    m->moved = m->copies = 0;
+    m->samples++;
+    return 0;
+}
+
+START_TEST(moment_in_new_code_is_not_its_callers)
+{
+    enum { PASSES = 108 };
+    moment m = {.w = world_create(world_builds[_i]), .motion = LEAVES, .quiet = 1};
+    w_run run;
+    m.t = world_thread(m.w, world_interp(m.w, 0), 0x7f0000001000, 4711);
+    w_frame frames[4];
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, i == 3 ? "leaf" : "f%d", i);
+        frames[i] = (w_frame){world_code(m.w, "a.py", name, 10 * i + 1, 50), 5 + i, W_PLAIN, 0};
+    }
+    m.leaf = frames[3];
+    world_stack(m.w, m.t, frames, 4);
+    w_run_init(&run, m.w);
+    run.baton = &m;
+    run.on_sample = sample_of_new;
+    run.options.max_passes = PASSES;
+    ck_assert_ptr_null(w_run_find(&run));
+    /* 3.10 is not told by one copy; from 3.14 on a frame that has returned has lost its code */
+    if (m.w->minor > 10 && m.w->minor < 14) {
+        m.place = m.t->frames[m.t->count - 2].addr;
+        au_image_set_hook(m.w->image, hook_of_moment, &m);
+        w_run_go(&run, PASSES);
+        au_image_set_hook(m.w->image, NULL, NULL);
+        ck_assert_uint_eq(m.samples, PASSES);
+        ck_assert_uint_le(run.stats.errors, PASSES - 8);
+    }
+    w_run_deinit(&run);
+    world_destroy(m.w, 0);
+}
+END_TEST
+
 Suite *au_moving_suite(void)
 {
     Suite *suite = suite_create("moving");
     TCase *tcase = tcase_create("moving");
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, calls, 0, WORLD_BUILDS * MOTIONS);
-    tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 2);
+    tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 3);
+    tcase_add_loop_test(tcase, moment_in_new_code_is_not_its_callers, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, never_at_rest, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, remade_between_passes, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, freed_while_proven, 0, WORLD_BUILDS);
