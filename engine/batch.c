@@ -431,8 +431,7 @@ static uint64_t judge_epoch(au_engine *e, au_interp_rec *interp, const au_batch 
         /* what only ever goes up has begun anew: it is the interpreter of another runtime */
         interp->serial = ++e->interp_serial;
         interp->epoch = 0;
-        e->reborn = 1;
-        e->list_due_ns = 0;
+        au__runtime_is_new(e);
         epoch = au__batch_epoch(e, interp, b->epoch);
     }
     e->scratch.calm = epoch && epoch == b->epoch_before;

@@ -547,6 +547,13 @@ struct au_engine {
     au_links links; /* large and seldom met, so last */
 };
 
+/** Another runtime has begun: the interpreters that the list has are new ones, and it is due. */
+static inline void au__runtime_is_new(au_engine *e)
+{
+    e->reborn = 1;
+    e->list_due_ns = 0;
+}
+
 uint64_t au__random(au_engine *e);
 
 /** Grows `*array` of elements of `size` bytes to at least `need`; counts in stats. 0, or -1 without memory. */

@@ -410,8 +410,7 @@ static void watch_life(au_engine *e, const au_piece *runtime)
                                : AU_LIFE_BEGINS;
     if ((was == AU_LIFE_ENDS && (e->life == AU_LIFE_BEGINS || e->life == AU_LIFE_STANDS)) ||
         (was == AU_LIFE_STANDS && e->life == AU_LIFE_BEGINS)) {
-        e->reborn = 1;
-        e->list_due_ns = 0;
+        au__runtime_is_new(e);
     }
 }
 
