@@ -800,6 +800,87 @@ START_TEST(moment_in_new_code_is_not_its_callers)
 }
 END_TEST
 
+/*
+ * Tasks of an event loop: called through C, so that their caller never holds them, and each gives way to the next while
+ * it is looked at. Once it is known who calls them one look is enough.
+ */
+typedef struct turns {
+    moment m;
+    w_frame tasks[2];
+    int next;
+    size_t shown[2], others, torn;
+} turns;
+
+static void take_turns(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
+{
+    turns *u = baton;
+    moment *m = &u->m;
+    (void)image, (void)serial;
+    if (!m->quiet && m->copies == 1 && !m->moved) {
+        m->moved = 1;
+        world_pop(m->w, m->t);
+        world_push(m->w, m->t, u->tasks[u->next ^= 1]);
+    }
+    if (addr <= m->place && m->place < addr + len) {
+        m->copies = (m->copies + 1) % 2; /* of each batch */
+        m->moved = m->copies && m->moved;
+    }
+}
+
+static int sample_of_turns(w_run *run, const au_sample *sample)
+{
+    turns *u = run->baton;
+    au_buf got = {0};
+    w_stack_text(sample, &got);
+    if (u->m.samples >= 100) {
+        int task = strstr((const char *)got.data, "task1") != NULL;
+        int any = strstr((const char *)got.data, "task") != NULL;
+        u->torn += (sample->flags & AU_SAMPLE_TORN) != 0;
+        u->shown[task] += any != 0;
+        u->others += !any;
+    }
+    au_buf_deinit(&got);
+    u->m.samples++;
+    u->m.quiet = u->m.samples % 8 < 4; /* now and then one runs for long */
+    u->m.copies = u->m.moved = 0;
+    if (u->m.quiet) {
+        world_pop(u->m.w, u->m.t);
+        world_push(u->m.w, u->m.t, u->tasks[u->next ^= 1]);
+    }
+    return 0;
+}
+
+START_TEST(tasks_that_take_turns)
+{
+    enum { PASSES = 500 };
+    turns u = {.m = {.w = world_create(world_builds[_i]), .quiet = 1}};
+    world *w = u.m.w;
+    w_run run;
+    u.m.t = world_thread(w, world_interp(w, 0), 0x7f0000001000, 4711);
+    w_frame frames[] = {{world_code(w, "a.py", "f0", 1, 50), 5, W_PLAIN, 0},
+                        {world_code(w, "a.py", "loop", 61, 50), 6, W_PLAIN, 0},
+                        {world_code(w, "a.py", "task0", 121, 50), 7, W_GENERATOR, 0},
+                        {world_code(w, "a.py", "task1", 181, 50), 8, W_GENERATOR, 0}};
+    u.tasks[0] = frames[2];
+    u.tasks[1] = frames[3];
+    world_stack(w, u.m.t, frames, 3);
+    w_run_init(&run, w);
+    run.baton = &u;
+    run.on_sample = sample_of_turns;
+    run.options.max_passes = PASSES;
+    ck_assert_ptr_null(w_run_find(&run));
+    u.m.place = u.m.t->frames[1].addr;
+    au_image_set_hook(w->image, take_turns, &u);
+    w_run_go(&run, PASSES);
+    au_image_set_hook(w->image, NULL, NULL);
+    ck_assert_uint_eq(u.others + u.torn, 0);
+    ck_assert_uint_ge(u.shown[0], 150);
+    ck_assert_uint_ge(u.shown[1], 150);
+    w_run_deinit(&run);
+    world_destroy(w, 0);
+}
+END_TEST
+
 Suite *au_moving_suite(void)
 {
     Suite *suite = suite_create("moving");
@@ -807,6 +888,7 @@ Suite *au_moving_suite(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, calls, 0, WORLD_BUILDS * MOTIONS);
     tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 3);
+    tcase_add_loop_test(tcase, tasks_that_take_turns, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, moment_in_new_code_is_not_its_callers, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, never_at_rest, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, remade_between_passes, 0, WORLD_BUILDS);
