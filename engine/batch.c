@@ -282,7 +282,7 @@ static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, i
     const au_layout *l = &e->remote.layout;
     int failed = 0;
     b->epoch = UINT32_MAX;
-    if (epoch_at(l) != AU_ABSENT) {
+    if (epoch_at(l) != AU_ABSENT && !e->codes.by_content) {
         uint32_t len = l->interp_code_generation != AU_ABSENT ? 8 : 4;
         failed |= (b->epoch = add(e, interp->addr + epoch_at(l), len)) == UINT32_MAX;
     }

@@ -15,16 +15,6 @@ enum {
     PLAIN_MAX = 64     /* innermost frames that one copy alone may tell */
 };
 
-/*
- * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
- * and `stacktop` is -1, and a caller's is not (Include/internal/pycore_frame.h, _PyFrame_GetStackPointer). From 3.14 on
- * a frame that has returned loses its executable, so the innermost live one is the last that has one.
- */
-static int executes(const au_layout *l, const uint8_t *f)
-{
-    return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
-}
-
 /* Where the frame that calls raw[i] ends: at the next one in a chunk, or where the thread state says. */
 static au_addr end_of_caller(const au_scratch *s, const au_batch *b, int look, size_t i)
 {
@@ -100,6 +90,15 @@ static int plain_call(const au_raw_frame *frame)
     return frame->outside < 0 && frame->owner == 0;
 }
 
+/*
+ * Is this instruction known to call that code? What a call has left behind in a copy looks like the call, while its
+ * caller has gone on.
+ */
+static int calls_from(au_engine *e, uint64_t ip, au_addr callee)
+{
+    return au__links_find(&e->links, ip, callee) != AU_LINK_UNKNOWN;
+}
+
 int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
 {
     const au_layout *l = &e->remote.layout;
@@ -126,7 +125,7 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
     const uint8_t *f = au__in_chunk(e, c, addr, 1);
     au_raw_frame above[PLAIN_MAX];
     size_t n = 0;
-    while (f && !executes(l, f)) {
+    while (f && !au__executes(l, f)) {
         au_addr previous;
         const uint8_t *next = callee_in(e, c, p, code, &addr);
         if (!next) {
@@ -140,7 +139,8 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common)
         }
         /* a line that came late can bring two frames together that never met */
         au_link link = au__links_find(&e->links, code, above[n].code);
-        if (link == AU_LINK_UNKNOWN || (link == AU_LINK_HELD && !holds_callee(l, f, next))) {
+        if (link == AU_LINK_UNKNOWN || !calls_from(e, au__u64(f + l->frame_ip), above[n].code) ||
+            (link == AU_LINK_HELD && !holds_callee(l, f, next))) {
             return 0;
         }
         code = above[n].code;
@@ -218,6 +218,9 @@ static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b
         return 1; /* a generator's own frame stays what it is */
     }
     au_link link = au__links_find(&e->links, caller->code, callee->code);
+    if (callee->outside < 0 && !calls_from(e, caller->ip, callee->code)) {
+        return 0;
+    }
     if (caller->outside >= 0 || (callee->outside < 0 && callee->entered)) {
         return link != AU_LINK_UNKNOWN;
     }
@@ -298,7 +301,13 @@ void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
     for (size_t i = 0; l->minor > 10 && i + 1 < s->raw_count[look] && i < PLAIN_MAX; i++) {
         const au_raw_frame *callee = &raw[i];
         const au_raw_frame *caller = &raw[i + 1];
-        if (callee->outside >= 0 || au__links_find(&e->links, caller->code, callee->code) != AU_LINK_UNKNOWN) {
+        if (callee->outside >= 0) {
+            continue;
+        }
+        if (!calls_from(e, caller->ip, callee->code)) {
+            au__links_enter(&e->links, caller->ip, callee->code, 1);
+        }
+        if (au__links_find(&e->links, caller->code, callee->code) != AU_LINK_UNKNOWN) {
             continue;
         }
         int held = 0;

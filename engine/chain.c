@@ -216,6 +216,7 @@ typedef struct walk {
     size_t chunk, outside; /* where the last hits were */
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
     int innermost, last_skipped;
+    int inlined;      /* the frame visited last was called from Python, not by way of C */
     au_addr end;      /* where the frame to come ends, if it lies in a chunk */
     au_addr entry;    /* what the first frame of the first chunk was called through */
     au_outside *call; /* by which the frame to come is said to have resumed the one before; NULL: no inference */
@@ -267,6 +268,8 @@ static int entered_first(const walk *w, au_addr entry)
     return 0;
 }
 
+enum { IS_ENTRY = 4 }; /* 3.11, behind `stacktop`: called from C (Include/internal/pycore_frame.h) */
+
 /* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
 static au_chain_end visit(walk *w, au_addr *addr)
 {
@@ -282,6 +285,12 @@ static au_chain_end visit(walk *w, au_addr *addr)
     au_addr previous;
     au_verdict v = au__frame_judge(l, f, *addr, w->innermost, &frame, &previous);
     frame.outside = at;
+    /* a caller that executes has no callee: what lies above it is what a call has left behind */
+    if (w->inlined && v == AU_FRAME_GOOD && au__executes(l, f)) {
+        return AU_CHAIN_CUT;
+    }
+    w->inlined =
+        v == AU_FRAME_GOOD && at < 0 && frame.owner == 0 && !(l->minor == 11 && f[l->frame_stacktop + IS_ENTRY]);
     if (v == AU_FRAME_BAD || v == AU_FRAME_LEFT) {
         return v == AU_FRAME_BAD ? AU_CHAIN_BROKEN : AU_CHAIN_CUT;
     }

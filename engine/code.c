@@ -340,7 +340,7 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
         code->frame_bytes = words > 0 && words < 1 << 20 ? (uint32_t)words * 8 : 0;
     }
     code->version = l->code_version == AU_ABSENT ? 0 : au__u32(head + l->code_version);
-    code->by_content = code->version == 0;
+    code->by_content = code->version == 0 || codes->by_content;
     /* the same object before and after: then all that was read in between belongs to it */
     outcome = au__read(r, code->addr, again, len);
     if (outcome == AU_OK &&

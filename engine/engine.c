@@ -25,7 +25,8 @@ enum {
     ASKS = 32,            /* run states that a pass asks for in advance */
     PATIENCE = 4,         /* equal stacks in a row that make it likely that the thread sleeps */
     WINDOW_CAP = 4096,
-    LOST_MS = 200 /* failing that long without a word from the system: look for the interpreter again */
+    RUNTIME_LEAST_US = 5000, /* Py_Finalize and Py_Initialize take longer */
+    LOST_MS = 200            /* failing that long without a word from the system: look for the interpreter again */
 };
 
 au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sink *sink, au_engine **out)
@@ -44,6 +45,8 @@ au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sin
         return au_error_memory();
     }
     e->random = options->random_seed ? options->random_seed : sys->ops->now(sys) | 1;
+    /* a whole runtime may end and begin again between two looks that lie this far apart, and count the same again */
+    e->codes.by_content = options->interval_us >= RUNTIME_LEAST_US;
     e->torn_location = (au_location){.file = "<austin>", .scope = "<torn>"};
     e->truncated_location = (au_location){.file = "<austin>", .scope = "<truncated>"};
     *out = e;

@@ -193,6 +193,7 @@ typedef struct au_codes {
     size_t hand; /* of the clock */
     size_t bytes;
     size_t max_count, max_bytes;
+    int by_content;              /* numbers and counts of code objects prove nothing: all are compared by content */
     au_addr code_type;           /* address of PyCode_Type once it was seen */
     uint32_t head_from, head_to; /* window of the code object that is compared */
     au_buf scratch, text;

@@ -592,8 +592,8 @@ static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     int agree = looks_agree(s);
     size_t common = agree ? s->raw_count[0] : common_part(s);
     int look = 1; /* of the innermost frame, the later: the earlier may be what a call before it has left */
-    if (agree && !inferred) {
-        au__chain_learn(e, rec, look);
+    if (agree && !inferred && (!b->first_top || b->first_top == b->top)) {
+        au__chain_learn(e, rec, look); /* not what has come again since the first word, and may have been read twice */
     }
     if (!agree && !inferred && b->first_top && b->first_top == b->top && !s->pending_count) {
         step first = as_first_seen(e, interp, rec, b, common, found);

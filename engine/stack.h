@@ -202,4 +202,14 @@ void au__outside_order(au_engine *e, au_thread_rec *rec, int look);
 /** Reads the list of stack chunks from `chunk` on into rec->chunks, reusing what is known. -1: no memory. */
 int au__chunks_find(au_engine *e, au_thread_rec *rec, au_addr chunk, au_addr top);
 
+/*
+ * Is this frame, in one copy, the one that executes? Up to 3.13 it says so itself: its stack pointer is in a register
+ * and `stacktop` is -1, and a caller's is not (Include/internal/pycore_frame.h, _PyFrame_GetStackPointer). From 3.14 on
+ * a frame that has returned loses its executable, so the innermost live one is the last that has one.
+ */
+static inline int au__executes(const au_layout *l, const uint8_t *f)
+{
+    return l->frame_stacktop != AU_ABSENT && au__i32(f + l->frame_stacktop) == -1;
+}
+
 #endif

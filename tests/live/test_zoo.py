@@ -176,6 +176,24 @@ def test_embedded(box):
 
 
 @test("each", without=("chroot", "free-threaded"), alone=True)
+def test_reborn_between_looks(box):
+    """The same where each runtime ends and the next begins between two looks: nothing but names can tell them apart."""
+    host, truth, path = embedding(box, "reborn.c"), os.path.join(box.dir, "truth"), box.path()
+    run = box.austin(["-o", path, "-i", "30ms", host, "30", "0.03", truth], path=path)
+    need(run.code == 0, "%s", run.text())
+    of_a_runtime = re.compile(r"(?:inner|outer|runtime)_(\d{4})")
+    latest, seen = 0, set()
+    for sample in box.stream(run).samples:
+        numbers = set(map(int, of_a_runtime.findall(" ".join(frame[0] + " " + frame[1] for frame in sample.frames))))
+        need(len(numbers) < 2, "a stack of two runtimes: %s", shown(sample.frames))
+        need(not numbers or min(numbers) >= latest, "%s after runtime %d", shown(sample.frames), latest)
+        latest = max(numbers | {latest})
+        seen |= numbers
+    box.note("%d of 30 runtimes seen", len(seen))
+    need(len(seen) >= 10, "%d of 30 runtimes seen", len(seen))
+
+
+@test("each", without=("chroot", "free-threaded"), alone=True)
 def test_reborn(box):
     """One runtime after the other in one process, at the same addresses: each has its own names and its own time."""
     host, truth, path = embedding(box, "reborn.c"), os.path.join(box.dir, "truth"), box.path()
