@@ -801,6 +801,77 @@ START_TEST(moment_in_new_code_is_not_its_callers)
 END_TEST
 
 /*
+ * A loop with a short call and more lines after it, in step with the looks: each time a word of the thread state is
+ * read the call is being made, and each time the frames are copied it has returned and its caller has gone on, to the
+ * same line. What the call has left in the chunk, below that line, never was.
+ */
+static void hook_of_loop(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
+{
+    moment *m = baton;
+    (void)image, (void)serial;
+    int copy = addr <= m->place && m->place < addr + len;
+    if (m->quiet || copy == m->moved) {
+        return;
+    }
+    size_t caller = m->t->count - (copy ? 2 : 1);
+    m->moved = copy;
+    if (copy) {
+        world_pop(m->w, m->t);
+        world_set_unit(m->w, m->t, caller, 40);
+    } else {
+        world_set_unit(m->w, m->t, caller, 7);
+        world_push(m->w, m->t, m->leaf);
+    }
+}
+
+static int sample_of_loop(w_run *run, const au_sample *sample)
+{
+    moment *m = run->baton;
+    au_buf got = {0};
+    w_stack_text(sample, &got);
+    int is_call = strcmp((const char *)got.data, (const char *)m->wanted.data) == 0;
+    ck_assert_msg(is_call || !strstr((const char *)got.data, "f3"), "%s, sample %zu: %s", m->w->label, m->samples,
+                  (const char *)got.data);
+    au_buf_deinit(&got);
+    m->samples++;
+    m->quiet = m->samples < 8;
+    return 0;
+}
+
+START_TEST(what_a_call_has_left_is_no_call)
+{
+    enum { PASSES = 208 };
+    moment m = {.w = world_create(world_builds[_i]), .quiet = 1};
+    w_run run;
+    m.t = world_thread(m.w, world_interp(m.w, 0), 0x7f0000001000, 4711);
+    w_frame frames[4];
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        frames[i] = (w_frame){world_code(m.w, "a.py", name, 10 * i + 1, 50), 5 + i, W_PLAIN, 0};
+    }
+    m.leaf = frames[3];
+    world_stack(m.w, m.t, frames, 4);
+    w_run_init(&run, m.w);
+    run.baton = &m;
+    run.on_sample = sample_of_loop;
+    run.options.max_passes = PASSES;
+    ck_assert_ptr_null(w_run_find(&run));
+    if (m.w->minor > 10) { /* its frames tell no more than their code and caller */
+        m.place = m.t->frames[1].addr;
+        world_expect(m.w, m.t, &m.wanted);
+        au_image_set_hook(m.w->image, hook_of_loop, &m);
+        w_run_go(&run, PASSES);
+        au_image_set_hook(m.w->image, NULL, NULL);
+        ck_assert_uint_eq(m.samples, PASSES);
+    }
+    au_buf_deinit(&m.wanted);
+    w_run_deinit(&run);
+    world_destroy(m.w, 0);
+}
+END_TEST
+
+/*
  * Tasks of an event loop: called through C, so that their caller never holds them, and each gives way to the next while
  * it is looked at. Once it is known who calls them one look is enough.
  */
@@ -888,6 +959,7 @@ Suite *au_moving_suite(void)
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, calls, 0, WORLD_BUILDS * MOTIONS);
     tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 3);
+    tcase_add_loop_test(tcase, what_a_call_has_left_is_no_call, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, tasks_that_take_turns, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, moment_in_new_code_is_not_its_callers, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, never_at_rest, 0, WORLD_BUILDS);
