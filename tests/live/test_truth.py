@@ -6,6 +6,7 @@ Full lengths (nightly): 10^6 samples of call graphs, 200,000 of shares. The othe
 impossible edges is the one that a rate of 20 a million keeps in 98 of 100 runs, and shares may be 2 points off.
 """
 
+import collections
 import math
 import re
 
@@ -104,6 +105,35 @@ def test_no_impossible_edge(box):
 @test("each", tier="ci", alone=True, timeout=120)
 def test_hardly_an_impossible_edge_with_empty_leaves(box):
     call_graph(box, 0, 20, 0.10)
+
+
+@test("each", tier="ci", alone=True, timeout=120)
+def test_lines_of_short_calls(box):
+    """
+    A call is shown below the line that makes it. Loops as short as these are in step with the looks now and then, and
+    what a call has left behind lies below each later line of its caller then.
+    """
+    wanted = {"quick": 50_000, "ci": 200_000, "nightly": 1_000_000}[box.config["tier"]]
+    calls, seen, wrong = set(), collections.Counter(), collections.Counter()
+
+    class Visit:
+        def begin(self, run):
+            calls.update(map(tuple, run.ready["calls"]))
+
+        def __call__(self, sample):
+            for caller, callee in zip(sample.frames, sample.frames[1:]):
+                if caller[1].startswith("loop_") and callee[0] != "<austin>":
+                    call = (caller[1], caller[2], callee[1])
+                    seen["all"] += 1
+                    wrong[call] += call not in calls
+
+    box.collect("short_calls.py", wanted, Visit(), "-i", "0", seconds=wanted / 100_000 + 0.2)
+    text = "%d of %d calls below a line that does not make them: %s"
+    text %= sum(wrong.values()), seen["all"], [(call, n) for call, n in wrong.most_common(4) if n]
+    box.note("%s", text)
+    need(seen["all"] > wanted / 20, "%s", text)
+    # 3.10 tells no more of a frame than its code and caller (docs/architecture.md)
+    need(sum(wrong.values()) <= seen["all"] * (0.02 if box.interp.minor == 10 else 0.0003), "%s", text)
 
 
 @test("each", tier="ci", alone=True, timeout=120)
