@@ -11,6 +11,7 @@ int main(void)
     srunner_add_suite(runner, au_find_suite());
     srunner_add_suite(runner, au_stacks_suite());
     srunner_add_suite(runner, au_moving_suite());
+    srunner_add_suite(runner, au_moments_suite());
     srunner_add_suite(runner, au_succession_suite());
     srunner_add_suite(runner, au_threads_suite());
     srunner_add_suite(runner, au_hostile_suite());

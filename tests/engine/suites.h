@@ -14,6 +14,7 @@ Suite *au_layout_suite(void);
 Suite *au_find_suite(void);
 Suite *au_stacks_suite(void);
 Suite *au_moving_suite(void);
+Suite *au_moments_suite(void);
 Suite *au_succession_suite(void);
 Suite *au_threads_suite(void);
 Suite *au_hostile_suite(void);
