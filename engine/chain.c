@@ -268,8 +268,6 @@ static int entered_first(const walk *w, au_addr entry)
     return 0;
 }
 
-enum { IS_ENTRY = 4 }; /* 3.11, behind `stacktop`: called from C (Include/internal/pycore_frame.h) */
-
 /* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
 static au_chain_end visit(walk *w, au_addr *addr)
 {
@@ -290,7 +288,7 @@ static au_chain_end visit(walk *w, au_addr *addr)
         return AU_CHAIN_CUT;
     }
     w->inlined =
-        v == AU_FRAME_GOOD && at < 0 && frame.owner == 0 && !(l->minor == 11 && f[l->frame_stacktop + IS_ENTRY]);
+        v == AU_FRAME_GOOD && at < 0 && frame.owner == 0 && (l->frame_is_entry == AU_ABSENT || !f[l->frame_is_entry]);
     if (v == AU_FRAME_BAD || v == AU_FRAME_LEFT) {
         return v == AU_FRAME_BAD ? AU_CHAIN_BROKEN : AU_CHAIN_CUT;
     }

@@ -52,6 +52,7 @@
     X(frame_ip)         /* prev_instr up to 3.12, instr_ptr from 3.13; 3.10: f_lasti, an int */                        \
     X(frame_owner)      /* one byte; 3.10: absent */                                                                   \
     X(frame_stacktop)   /* 3.11 to 3.13: int32, -1 while the frame itself executes */                                  \
+    X(frame_is_entry)   /* 3.11: one byte, called from C (Include/internal/pycore_frame.h) */                          \
     X(frame_tlbc_index) /* free-threaded 3.14+: int32 */                                                               \
     X(frame_localsplus) /* also the least size of a frame */                                                           \
     X(frame_state)      /* 3.10: int8 f_state */                                                                       \

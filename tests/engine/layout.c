@@ -50,6 +50,7 @@ static const struct {
     M(frame_ip, "interpreter_frame.instr_ptr", "interpreter_frame.prev_instr", "frame_object.f_lasti"),
     M(frame_owner, "interpreter_frame.owner"),
     M(frame_stacktop, "interpreter_frame.stacktop"),
+    M(frame_is_entry, "interpreter_frame.is_entry"),
     M(frame_tlbc_index, "interpreter_frame.tlbc_index"),
     M(frame_localsplus, "interpreter_frame.localsplus"),
     M(frame_state, "frame_object.f_state"),

@@ -14,7 +14,7 @@ import sys
 # What the reader needs and no table tells, or only some do.
 EXTRA = '''runtime_state.main_thread runtime_state.gilstate_tstate_current runtime_state.gil_last_holder gil.last_holder gil.switch_number thread_state.state thread_state.datastack_top
 thread_state.frame thread_state.cframe cframe.current_frame frame_object.f_code frame_object.f_back frame_object.f_lasti
-frame_object.f_state interpreter_frame.prev_instr interpreter_frame.stacktop code_object.firsttraceable code_object.co_code unicode_object.data_any
+frame_object.f_state interpreter_frame.prev_instr interpreter_frame.stacktop interpreter_frame.is_entry code_object.firsttraceable code_object.co_code unicode_object.data_any
 unicode_object.wstr unicode_object.state_kind.bit unicode_object.state_compact.bit unicode_object.state_ascii.bit
 unicode_object.state_ready.bit dict_keys.dk_size dict_keys.dk_log2_size dict_keys.dk_log2_index_bytes dict_keys.dk_kind
 dict_keys.dk_nentries dict_keys.dk_indices dict_values.values dict_values.valid managed_dict_offset module_object.md_dict

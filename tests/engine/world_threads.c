@@ -247,8 +247,8 @@ void world_push(world *w, w_thread *t, w_frame frame)
     if (p.addr) {
         write_frame(w, &p, previous);
     }
-    if (w->minor == 11 && p.addr) { /* is_entry */
-        byte(w, p.addr + l->frame_stacktop + 4, !t->count || t->frames[t->count - 1].frame.owner == W_SHIM);
+    if (l->frame_is_entry != AU_ABSENT && p.addr) {
+        byte(w, p.addr + l->frame_is_entry, !t->count || t->frames[t->count - 1].frame.owner == W_SHIM);
     }
     if (t->count && frame.owner != W_SHIM) {
         set_stacktop(w, &t->frames[t->count - 1], 2);
