@@ -101,6 +101,7 @@ au_verdict au__frame_judge(const au_layout *l, const uint8_t *f, au_addr addr, i
          * hands out a value (Objects/genobject.c, gen_send_ex).
          */
         int runs = state == 0 || state == 2;
+        out->executes = (uint8_t)runs;
         out->owner = au__u64(f + l->frame_ip - 8) != 0; /* f_gen: AU_OWNER_GENERATOR */
         if (!*previous && out->owner) {
             return AU_FRAME_CUT;

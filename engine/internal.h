@@ -245,6 +245,7 @@ typedef struct au_raw_frame {
     uint8_t alone;    /* told by one copy */
     uint8_t entered;  /* called from C: a shim lies between it and its caller (3.12+) */
     uint8_t inferred; /* a generator that does not run in this copy: its caller is the one it had when it did */
+    uint8_t executes; /* 3.10: its copy says so */
     uint8_t unheld;   /* a generator that its caller does not have among its values, and never had: C code between */
     int32_t outside;  /* index in the list of frames outside the chunks; -1: in a chunk */
     int32_t shim;     /* the same of the shim below it; -1: none, or in a chunk */
@@ -437,6 +438,24 @@ typedef struct au_links {
     uint32_t tags[AU_LINKS];
 } au_links;
 
+enum {
+    AU_SITES = 4096,
+    AU_SITE_PAIRS = 5 /* innermost calls of a look; those further out stand still, or the looks do not agree */
+};
+
+/** A place that a code object was seen calling another at, and how often. */
+typedef struct au_site {
+    uint32_t tag; /* 0: none */
+    uint16_t weight;
+    uint16_t half; /* its pair has been halved so often when this was last weighed */
+} au_site;
+
+/** 3.10 (sites.c). */
+typedef struct au_sites {
+    au_site sites[AU_SITES];
+    uint64_t last[AU_SITE_PAIRS]; /* what the look before had, from the innermost call on */
+} au_sites;
+
 /** Scratch of a stack read, shared by all threads. */
 typedef struct au_scratch {
     au_buf arena;
@@ -546,6 +565,7 @@ struct au_engine {
     au_location torn_location, truncated_location;
     au_buf text;
     au_links links; /* large and seldom met, so last */
+    au_sites sites;
 };
 
 /** Another runtime has begun: the interpreters that the list has are new ones, and it is due. */

@@ -720,6 +720,9 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
     if (second == AU_CHAIN_MISSING && last_try) {
         second = AU_CHAIN_BROKEN;
     }
+    if (e->remote.layout.minor == 10 && second == AU_CHAIN_ROOT) {
+        au__sites_settle(e, rec, first == AU_CHAIN_ROOT);
+    }
     for (int look = 0; look < 2; look++) {
         if ((look ? second : first) == AU_CHAIN_ROOT) {
             au__chain_callers(e, rec, b, look, 0);

@@ -149,6 +149,12 @@ typedef enum au_link {
 au_link au__links_find(au_links *links, au_addr caller, au_addr callee);
 void au__links_enter(au_links *links, au_addr caller, au_addr callee, int held);
 
+/**
+ * 3.10: learns where the innermost frames of the later look call, and puts callers that have gone on since back to
+ * their calls. `both`: the earlier look is whole, too (sites.c).
+ */
+void au__sites_settle(au_engine *e, const au_thread_rec *rec, int both);
+
 typedef struct au_doubt {
     int unheld; /* a generator is not among the values of its caller */
     int strong; /* ... but at other times, that instruction had its generator; or it used to have another caller */

@@ -290,10 +290,11 @@ START_TEST(calls)
     /*
      * The most that fifteen other seeds have shown in any build. A generator that is left and resumed in between looks
      * as before; one that hands out values faster than it can be read is shown where it, and its caller, were last
-     * seen. Of plain calls there is nothing impossible.
+     * seen. Of plain calls there is nothing impossible. On 3.10 a caller may be put back to a place that it called from
+     * otherwise (sites.c): this one calls from fifty.
      */
     ck_assert_uint_le(m.impossible, !m.generators ? 0 : m.rate >= 300 ? 3 : 2);
-    ck_assert_uint_le(m.mixed, !m.generators ? (m.rate >= 300 ? 6 : 3) : m.rate >= 300 ? 17 : 12);
+    ck_assert_uint_le(m.mixed, !m.generators ? (m.rate >= 300 || m.w->minor == 10 ? 6 : 3) : m.rate >= 300 ? 17 : 12);
     ck_assert_uint_eq(m.truncated, 0);
     /* it is not the same moment that is seen again and again */
     ck_assert_uint_gt(m.distinct, m.rate > 20 ? 60 : 25);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small parts of the engine on their own: calls that were seen (links.c), memory that is asked for together (spans.c).
+ * Small parts of the engine on their own: calls that were seen (links.c), the places they are made from (sites.c),
+ * memory that is asked for together (spans.c).
  */
 #include <stdlib.h>
 
@@ -51,6 +52,64 @@ START_TEST(table_of_calls)
     }
     ck_assert_uint_le(wrong, 3);
     ck_assert_uint_ge(kept, AU_LINKS / 4 * 9 / 10);
+}
+END_TEST
+
+/* One frame calls another, and stands at `was` in the earlier look and at `is` in the later one; where it is put. */
+static uint64_t put_to(au_addr caller, uint64_t was, uint64_t is, int executes)
+{
+    static const au_thread_rec rec;
+    static uint64_t ip;
+    au_raw_frame looks[2][2];
+    for (int look = 0; look < 2; look++) {
+        looks[look][0] = (au_raw_frame){
+            .addr = 0x1000, .code = 0x7f0000008000, .ip = ip, .executes = (uint8_t)executes, .outside = -1};
+        looks[look][1] = (au_raw_frame){.addr = 0x2000, .code = caller, .ip = look ? is : was, .outside = -1};
+        engine->scratch.raw[look] = looks[look];
+        engine->scratch.raw_count[look] = 2;
+    }
+    ip++; /* another call, by what can be seen of it */
+    au__sites_settle(engine, &rec, 1);
+    ck_assert(executes || looks[0][1].ip == looks[1][1].ip); /* then it stands still */
+    engine->scratch.raw[0] = engine->scratch.raw[1] = NULL;
+    return looks[1][1].ip;
+}
+
+START_TEST(callers_stand_at_their_calls)
+{
+    enum {
+        CALLER = 0x7f0000007000,
+        OTHER = 0x7f0000007800,
+        FIRST = 20,
+        SECOND = 90,
+        RARE = 60,
+        LATER = 200,
+        LOOKS = 200
+    };
+    ck_assert_uint_eq(put_to(CALLER, 33, 35, 0), 35); /* nothing is known yet */
+    for (int i = 0; i < LOOKS; i++) {
+        ck_assert_uint_eq(put_to(CALLER, FIRST, FIRST, 1), FIRST);
+        ck_assert_uint_eq(put_to(CALLER, SECOND, SECOND, 1), SECOND);
+    }
+    ck_assert_uint_eq(put_to(CALLER, RARE, RARE, 1), RARE); /* seen at work, so it may be */
+    ck_assert_uint_eq(put_to(CALLER, FIRST, 24, 0), FIRST);
+    ck_assert_uint_eq(put_to(CALLER, 91, FIRST, 0), FIRST);
+    ck_assert_uint_eq(put_to(CALLER, FIRST, 91, 0), FIRST); /* it was at its call, so it is that one */
+    ck_assert_uint_eq(put_to(CALLER, 23, 24, 0), FIRST);
+    ck_assert_uint_eq(put_to(CALLER, 61, RARE, 0), FIRST);
+    ck_assert_uint_eq(put_to(CALLER, 89, 100, 0), SECOND);
+    ck_assert_uint_eq(put_to(CALLER, 5, 7, 0), FIRST); /* around a loop */
+    ck_assert_uint_eq(put_to(CALLER, 1000, 1001, 0), 1001);
+    ck_assert_uint_eq(put_to(CALLER, UINT64_MAX, UINT64_MAX, 1), UINT64_MAX); /* not begun */
+    ck_assert_uint_eq(put_to(OTHER, 23, 24, 0), 24);
+    for (int i = 0; i < 20; i++) { /* what comes into use later is learnt soon, for all that was seen before */
+        ck_assert_uint_eq(put_to(CALLER, LATER, LATER, 1), LATER);
+    }
+    ck_assert_uint_eq(put_to(CALLER, 201, 202, 0), LATER);
+    for (uint64_t at = 0; at < 100; at++) { /* from anywhere */
+        ck_assert_uint_eq(put_to(OTHER, at, at, 1), at);
+    }
+    ck_assert_uint_eq(put_to(OTHER, 201, 202, 0), 202);
 }
 END_TEST
 
@@ -124,6 +183,7 @@ Suite *au_parts_suite(void)
     tcase_add_checked_fixture(tc, begin, end);
     tcase_add_test(tc, calls_are_known);
     tcase_add_test(tc, table_of_calls);
+    tcase_add_test(tc, callers_stand_at_their_calls);
     tcase_add_test(tc, parts_are_joined);
     tcase_add_test(tc, ranges_are_split);
     suite_add_tcase(suite, tc);

@@ -115,25 +115,31 @@ def test_lines_of_short_calls(box):
     """
     wanted = {"quick": 50_000, "ci": 200_000, "nightly": 1_000_000}[box.config["tier"]]
     calls, seen, wrong = set(), collections.Counter(), collections.Counter()
+    # on 3.10 the places of calls are learnt: docs/architecture.md, "What cannot be told"
+    learning = 150_000 if box.interp.minor == 10 else 0
 
     class Visit:
         def begin(self, run):
             calls.update(map(tuple, run.ready["calls"]))
+            self.number = 0
 
         def __call__(self, sample):
+            self.number += 1
+            if self.number <= learning:
+                return
             for caller, callee in zip(sample.frames, sample.frames[1:]):
                 if caller[1].startswith("loop_") and callee[0] != "<austin>":
                     call = (caller[1], caller[2], callee[1])
                     seen["all"] += 1
                     wrong[call] += call not in calls
 
-    box.collect("short_calls.py", wanted, Visit(), "-i", "0", seconds=wanted / 100_000 + 0.2)
+    seconds = (wanted + learning) / 100_000 + 0.2
+    box.collect("short_calls.py", wanted + learning, Visit(), "-i", "0", seconds=seconds)
     text = "%d of %d calls below a line that does not make them: %s"
     text %= sum(wrong.values()), seen["all"], [(call, n) for call, n in wrong.most_common(4) if n]
     box.note("%s", text)
     need(seen["all"] > wanted / 20, "%s", text)
-    # 3.10 shows where its caller was when the frames were copied: docs/architecture.md, "What cannot be told"
-    need(box.interp.minor == 10 or sum(wrong.values()) <= seen["all"] * 0.0003, "%s", text)
+    need(sum(wrong.values()) <= seen["all"] * (0.003 if learning else 0.0003), "%s", text)
 
 
 @test("each", tier="ci", alone=True, timeout=120)
