@@ -174,6 +174,15 @@ static int asks_state(const au_thread_rec *rec)
 }
 
 /*
+ * Up to 3.12 the first thread state of a sub-interpreter names the thread that made it, and any other may run it
+ * (Modules/_xxsubinterpretersmodule.c, _run_script_in_interpreter): what the named one does says nothing of its stack.
+ */
+static int may_be_lent(const au_engine *e, const au_thread_rec *rec)
+{
+    return rec->iid != 0 && e->remote.layout.minor <= 12;
+}
+
+/*
  * Run states of all threads in one call, or two: a thread that was asleep when its stack was read, and has not been
  * switched in since, costs its switch count only, and then its stack is what it was.
  */
@@ -195,6 +204,11 @@ static int ask_states(au_engine *e)
     for (size_t i = 0; i < e->thread_count; i++) {
         au_thread_rec *rec = e->threads[i];
         if (!rec->tid) {
+            continue;
+        }
+        if (e->options.mode == AU_MODE_WALL && may_be_lent(e, rec)) {
+            rec->state.run = AU_RUN_UNKNOWN;
+            rec->asked = 1;
             continue;
         }
         if (e->options.mode == AU_MODE_WALL && rec->asked &&

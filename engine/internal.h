@@ -438,10 +438,7 @@ typedef struct au_links {
     uint32_t tags[AU_LINKS];
 } au_links;
 
-enum {
-    AU_SITES = 4096,
-    AU_SITE_PAIRS = 5 /* innermost calls of a look; those further out stand still, or the looks do not agree */
-};
+enum { AU_SITES = 4096 };
 
 /** A place that a code object was seen calling another at, and how often. */
 typedef struct au_site {
@@ -453,7 +450,6 @@ typedef struct au_site {
 /** 3.10 (sites.c). */
 typedef struct au_sites {
     au_site sites[AU_SITES];
-    uint64_t last[AU_SITE_PAIRS]; /* what the look before had, from the innermost call on */
 } au_sites;
 
 /** Scratch of a stack read, shared by all threads. */

@@ -7,6 +7,10 @@
  * thread (Python/ceval_gil.c, take_gil: last_holder, switch_number). So when both are what they were before a stack was
  * read, and the thread was not that holder, its stack is what it was: one small read for all threads. After one switch
  * only the two threads that it went between may have moved.
+ *
+ * A thread that goes from one interpreter to another with the same GIL (PyThreadState_Swap) is not noted: the holder is
+ * the state that it was in when it last took or dropped the GIL (drop_gil). So that proves nothing where interpreters
+ * share one, or where the holder is a state that is not there any more.
  */
 #include <stdlib.h>
 
@@ -51,6 +55,27 @@ static uint64_t gil_of(const au_engine *e, const au_interp_rec *interp)
     return l->runtime_gil != AU_ABSENT ? e->runtime + l->runtime_gil : interp->gil;
 }
 
+/* Is the GIL of interps[i] another one's as well? A sub-interpreter has its own, or that of the main one. */
+static int is_shared(const au_engine *e, size_t i)
+{
+    au_addr gil = gil_of(e, &e->interps[i]);
+    size_t others = 0;
+    for (size_t k = 0; k < e->interp_count && !others; k++) {
+        others += k != i && (e->interps[i].id == 0 || e->interps[k].id == 0) && gil_of(e, &e->interps[k]) == gil;
+    }
+    return others != 0;
+}
+
+static int is_thread(const au_engine *e, au_addr state)
+{
+    for (size_t i = 0; i < e->thread_count; i++) {
+        if (e->threads[i]->addr == state) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Reads who has the GIL of each interpreter. Threads with a proof keep it or lose it. -1: no memory. */
 static int gil_look(au_engine *e)
 {
@@ -80,6 +105,9 @@ static int gil_look(au_engine *e)
         int known = piece && piece->outcome == AU_OK;
         au_addr holder = known ? au__u64(piece->buf) : 0;
         known = known && au__plausible(holder); /* nobody yet: nothing to be told from */
+        if (e->interp_serial > 1) { /* there are others, or have been */
+            known = known && !is_shared(e, i) && (holder != interp->gil_holder || is_thread(e, holder));
+        }
         uint32_t switches = known ? au__u32((const uint8_t *)piece->buf + (SWITCHES - HOLDER)) : 0;
         uint32_t passed = switches - interp->gil_switches;
         interp->gil_stands =

@@ -15,7 +15,7 @@
 enum {
     WAYS = 4,
     SETS = AU_SITES / WAYS,
-    PAIRS = AU_SITE_PAIRS,
+    PAIRS = 5,      /* innermost calls; those further out stand still, or the looks do not agree */
     SURE = 8,       /* weight of a look with the callee at work in both copies; 1: in the later one */
     ENOUGH = 32,    /* weight of all looks at a pair */
     MOST = 512,     /* then what was seen before weighs half */
@@ -99,14 +99,17 @@ static int has_calls(au_sites *sites, const au_raw_frame *callee, pair p)
     return p.all >= ENOUGH && weight_at(sites, callee, KNOWN, p) * 2 >= p.all;
 }
 
-/* One call that goes on is no news. */
-static int is_same(uint64_t *last, const au_raw_frame *callee)
+static int is_frame(const au_frame *was, const au_raw_frame *is)
 {
-    uint64_t now = (callee->addr ^ callee[1].code) * UINT64_C(0x9e3779b97f4a7c15);
-    now = (now ^ callee->ip ^ callee[1].ip << 32) * UINT64_C(0xd6e8feb86659fd93);
-    int same = *last == now;
-    *last = now;
-    return same;
+    return was->code->addr == is->code && was->ip == is->ip;
+}
+
+/* One call that goes on is no news. */
+static int goes_on(const au_thread_rec *rec, const au_raw_frame *callee, size_t from_root)
+{
+    const au_stack *stack = &rec->stack;
+    return from_root < stack->count && is_frame(&stack->frames[from_root], &callee[0]) &&
+           is_frame(&stack->frames[from_root - 1], &callee[1]);
 }
 
 /* Were both frames copied in one go? */
@@ -162,7 +165,7 @@ void au__sites_settle(au_engine *e, const au_thread_rec *rec, int both)
             continue; /* it has not begun */
         }
         int sure = callee->executes && callee_before && callee_before->executes && before && before->ip == callee[1].ip;
-        if (callee->executes && (sure || one_piece(rec, callee)) && !is_same(&e->sites.last[i], callee)) {
+        if (callee->executes && (sure || one_piece(rec, callee)) && !goes_on(rec, callee, s->raw_count[1] - 1 - i)) {
             learn(&e->sites, callee, sure ? SURE : 1);
         }
         if (sure) {

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stacks of threads that stand still, frame by frame, against what the interpreter itself says of them."""
 
+import collections
+
 import harness
 from harness import need, shown, test
 
@@ -252,3 +254,17 @@ def test_sub_interpreters(box):
             and any(frame[1] == "runs_sub" for frame in sample.frames)
         ]
         need(caller, "the main interpreter's own sample of thread %s is missing", made["thread"])
+
+
+@test("every")
+def test_sub_interpreters_at_work(box):
+    """Up to 3.12 a thread state of theirs names the thread that made it, which sleeps while another one runs it."""
+    run = box.launch("subinterpreters.py", "-i", "1ms", count=3, seconds=2.0, busy=1)
+    shown_us = collections.Counter()
+    for sample in box.stream(run).samples:
+        shown_us[sample.iid] += sample.time if any(frame[1].startswith("inner_") for frame in sample.frames) else 0
+    for made in run.done["made"]:
+        inner = shown_us[made["id"]] / 1e6
+        text = "interpreter %d: %.2f of %.2f s in its function" % (made["id"], inner, made["inner"])
+        box.note("%s", text)
+        need(abs(inner - made["inner"]) < 0.05 + 0.05 * made["inner"], "%s", text)
