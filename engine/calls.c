@@ -260,31 +260,31 @@ int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, i
     return 1;
 }
 
-int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, size_t common)
+int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t common)
 {
     au_scratch *s = &e->scratch;
-    au_raw_frame *raw = s->raw[0];
-    size_t moved = s->raw_count[0] - common;
+    au_raw_frame *raw = s->raw[look];
+    size_t moved = s->raw_count[look] - common;
     size_t chunk = 0;
     if (common == 0 || moved > PLAIN_MAX || raw[0].addr != b->first_top) {
         return 0; /* from 3.14 on a frame that has returned has lost its code */
     }
     /* generators only below C code, in either look: else one of a generator and its consumer would be favoured */
     au_doubt of;
-    for (int look = 0; look < 2; look++) {
-        const au_raw_frame *r = s->raw[look];
-        for (size_t i = 0; i < s->raw_count[look]; i++) {
-            int last = i + 1 == s->raw_count[look];
+    for (int k = 0; k < 2; k++) {
+        const au_raw_frame *r = s->raw[k];
+        for (size_t i = 0; i < s->raw_count[k]; i++) {
+            int last = i + 1 == s->raw_count[k];
             if (!plain_call(&r[i]) && (last || (r[i + 1].outside < 0 && !is_known_unheld(e, &r[i], &r[i + 1])))) {
                 return 0;
             }
         }
     }
-    if (au__chain_doubt(e, rec, b, 0, &of)) {
+    if (au__chain_doubt(e, rec, b, look, &of)) {
         return 0;
     }
     for (size_t i = 0; i < moved; i++) {
-        if ((raw[i].entered && raw[i].outside < 0) || !proven_call(e, rec, b, 0, i, &chunk)) {
+        if (!proven_call(e, rec, b, look, i, &chunk)) {
             return 0;
         }
         raw[i].alone = 1;

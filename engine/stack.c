@@ -565,8 +565,11 @@ static step as_first_seen(au_engine *e, au_interp_rec *interp, au_thread_rec *re
                           best *found)
 {
     const au_scratch *s = &e->scratch;
-    if (au__chain_was(e, rec, b, common)) {
-        return name_it(e, interp, rec, b, 0, s->raw_count[0], found);
+    /* the later one shows that moment only if nobody else was current in between, as far as is known */
+    for (int look = 0; look < (b->top == b->first_top ? 2 : 1); look++) {
+        if (au__chain_was(e, rec, b, look, common)) {
+            return name_it(e, interp, rec, b, look, s->raw_count[look], found);
+        }
     }
     for (size_t i = 0; i + common < s->raw_count[0] && s->raw[0][0].addr == b->first_top; i++) {
         au_code *code;

@@ -118,10 +118,10 @@ au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b,
 au_chain_end au__chain_walk_first(au_engine *e, au_thread_rec *rec, const au_batch *b);
 
 /**
- * Is the first look, walked so, sound by itself? The looks agree on the `common` outermost frames. 0: it cannot be
- * told.
+ * Is a look sound by itself that begins with the frame that was current before the copies were made? The looks agree on
+ * the `common` outermost frames. 0: it cannot be told.
  */
-int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, size_t common);
+int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t common);
 
 /**
  * The looks agree on the `common` outermost frames only: what is above moves faster than two looks can be had. The
