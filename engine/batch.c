@@ -379,7 +379,9 @@ au_addr au__batch_first_top(const au_engine *e, uint32_t first_cframe, uint32_t 
     if (l->tstate_cframe == AU_ABSENT) {
         return word_of(e, first_frame, 0);
     }
-    return word_of(e, first_cframe, 0) == cframe ? word_of(e, first_frame, at + l->cframe_current_frame) : 0;
+    /* of an entry from C that has ended meanwhile the words are mostly still there */
+    uint64_t first = word_of(e, first_cframe, 0) - (cframe - at);
+    return first < AU_CFRAMES_MAX ? word_of(e, first_frame, first + l->cframe_current_frame) : 0;
 }
 
 static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
@@ -407,6 +409,7 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     if (b->cframe_fits) {
         b->top = au__u64((const uint8_t *)pieces[b->cframe].buf + at + l->cframe_current_frame);
         b->first_top = au__batch_first_top(e, b->first_cframe, b->first_frame, cframe, at);
+        b->first_strays = word_of(e, b->first_cframe, 0) != cframe;
         cframe_used(rec, cframe);
     }
 }
@@ -526,7 +529,6 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
 
 void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe)
 {
-    enum { PART_MAX = 4096 };
     uint32_t size = e->remote.layout.cframe_current_frame + 8;
     au_addr low = cframe;
     au_addr high = cframe + size;
@@ -534,7 +536,7 @@ void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe)
         low = rec->cframes < low ? rec->cframes : low;
         high = rec->cframes + rec->cframes_len > high ? rec->cframes + rec->cframes_len : high;
     }
-    if (high - low > PART_MAX) {
+    if (high - low > AU_CFRAMES_PART) {
         low = cframe;
         high = cframe + size;
     }
@@ -545,13 +547,13 @@ void au__cframe_note(const au_engine *e, au_thread_rec *rec, au_addr cframe)
 
 void au__cframe_forget(const au_engine *e, au_thread_rec *rec)
 {
-    enum { AGE_MAX = 64, USED_MAX = 64 << 10 };
+    enum { AGE_MAX = 64 };
     if (!rec->cframe_low || rec->cframe_age++ < AGE_MAX) {
         return;
     }
     /* That of a thread in which no Python runs is in its thread state, far away from those on the C stack. */
     uint64_t len = rec->cframe_high - rec->cframe_low + e->remote.layout.cframe_current_frame + 8;
-    if (len <= USED_MAX) {
+    if (len <= AU_CFRAMES_MAX) {
         rec->cframes = rec->cframe_low;
         rec->cframes_len = (uint32_t)len;
     }

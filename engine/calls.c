@@ -292,12 +292,46 @@ int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, int
     return 1;
 }
 
+static au_left *left_of(au_engine *e, au_addr frame)
+{
+    return &e->left[(frame >> 3) % AU_LEFT_PLACES];
+}
+
+static void note_current(au_engine *e, const au_raw_frame *frame)
+{
+    au_left *left = left_of(e, frame->addr);
+    if (left->frame != frame->addr) {
+        *left = (au_left){.frame = frame->addr};
+    }
+    size_t i = 0;
+    while (i + 1 < AU_LEFT_CODES && left->codes[i] != frame->code) {
+        i++;
+    }
+    memmove(left->codes + 1, left->codes, i * sizeof *left->codes);
+    left->codes[0] = frame->code;
+}
+
+au_addr au__chain_left(au_engine *e, au_addr frame, uint64_t ip)
+{
+    const au_left *left = left_of(e, frame);
+    for (size_t i = 0; left->frame == frame && i < AU_LEFT_CODES && left->codes[i]; i++) {
+        const au_code *code = au__codes_get(&e->codes, left->codes[i]);
+        if (code && ip - code->start < (uint64_t)code->units * 2) {
+            return code->addr;
+        }
+    }
+    return 0;
+}
+
 void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
 {
     const au_layout *l = &e->remote.layout;
     const au_scratch *s = &e->scratch;
     const au_raw_frame *raw = s->raw[look];
     size_t chunk = 0;
+    if (l->tagged && s->raw_count[look] && raw[0].outside < 0) {
+        note_current(e, &raw[0]);
+    }
     for (size_t i = 0; l->minor > 10 && i + 1 < s->raw_count[look] && i < PLAIN_MAX; i++) {
         const au_raw_frame *callee = &raw[i];
         const au_raw_frame *caller = &raw[i + 1];

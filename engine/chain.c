@@ -213,6 +213,8 @@ typedef struct walk {
     au_thread_rec *rec;
     const au_batch *b;
     int look, chase;
+    int current; /* the first frame was current before the copy was made */
+    au_addr top; /* that one */
     au_addr base_frame;
     size_t chunk, outside; /* where the last hits were */
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
@@ -269,6 +271,20 @@ static int entered_first(const walk *w, au_addr entry)
     return 0;
 }
 
+/*
+ * The current frame was called from C and has returned since: what it has run is told by its instruction. Of one that
+ * was called from Python the caller tells more (calls.c, au__chain_resolve).
+ */
+static au_verdict left_since(const walk *w, au_raw_frame *frame, au_addr previous)
+{
+    if (!w->innermost || !w->current || frame->addr != w->top || frame->owner != 0 ||
+        au__chunk_of(w->rec, w->chunk, previous) < w->rec->chunk_count) {
+        return AU_FRAME_DROP;
+    }
+    frame->code = au__chain_left(w->e, frame->addr, frame->ip);
+    return frame->code ? AU_FRAME_GOOD : AU_FRAME_DROP;
+}
+
 /* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
 static au_chain_end visit(walk *w, au_addr *addr)
 {
@@ -284,6 +300,7 @@ static au_chain_end visit(walk *w, au_addr *addr)
     au_addr previous;
     au_verdict v = au__frame_judge(l, f, *addr, w->innermost, &frame, &previous);
     frame.outside = at;
+    v = v == AU_FRAME_DROP ? left_since(w, &frame, previous) : v;
     /* a caller that executes has no callee: what lies above it is what a call has left behind */
     if (w->inlined && v == AU_FRAME_GOOD && au__executes(l, f)) {
         return AU_CHAIN_CUT;
@@ -366,8 +383,8 @@ static au_outside *infer(walk *w)
     return o;
 }
 
-static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, au_addr top,
-                              au_addr end_of_top)
+static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase, int current,
+                              au_addr top, au_addr end_of_top)
 {
     const au_layout *l = &e->remote.layout;
     walk w = {.e = e,
@@ -375,6 +392,8 @@ static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *
               .b = b,
               .look = look,
               .chase = chase,
+              .current = current,
+              .top = top,
               .known = rec->outside_count,
               .innermost = 1,
               .end = end_of_top};
@@ -422,12 +441,13 @@ static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *
 
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase)
 {
-    return walk_from(e, rec, b, look, chase, b->top, b->chunk_top);
+    return walk_from(e, rec, b, look, chase, look == 1, b->top, b->chunk_top);
 }
 
 au_chain_end au__chain_walk_first(au_engine *e, au_thread_rec *rec, const au_batch *b)
 {
-    return walk_from(e, rec, b, 0, 0, b->first_top, 0); /* it may have returned by now, and the top be where it began */
+    /* it may have returned by now, and the top be where it began */
+    return walk_from(e, rec, b, 0, 0, 1, b->first_top, 0);
 }
 
 static void met_at(au_thread_rec *rec, int32_t outside, size_t depth)

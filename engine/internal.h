@@ -438,6 +438,14 @@ typedef struct au_links {
     uint32_t tags[AU_LINKS];
 } au_links;
 
+enum { AU_LEFT_PLACES = 64, AU_LEFT_CODES = 4 };
+
+/** The code objects that were current last where a frame lies (calls.c). */
+typedef struct au_left {
+    au_addr frame;
+    au_addr codes[AU_LEFT_CODES]; /* latest first */
+} au_left;
+
 enum { AU_SITES = 4096 };
 
 /** A place that a code object was seen calling another at, and how often. */
@@ -561,6 +569,7 @@ struct au_engine {
     au_location torn_location, truncated_location;
     au_buf text;
     au_links links; /* large and seldom met, so last */
+    au_left left[AU_LEFT_PLACES];
     au_sites sites;
 };
 

@@ -105,7 +105,7 @@ static int gil_look(au_engine *e)
         int known = piece && piece->outcome == AU_OK;
         au_addr holder = known ? au__u64(piece->buf) : 0;
         known = known && au__plausible(holder); /* nobody yet: nothing to be told from */
-        if (e->interp_serial > 1) { /* there are others, or have been */
+        if (e->interp_serial > 1) {             /* there are others, or have been */
             known = known && !is_shared(e, i) && (holder != interp->gil_holder || is_thread(e, holder));
         }
         uint32_t switches = known ? au__u32((const uint8_t *)piece->buf + (SWITCHES - HOLDER)) : 0;

@@ -557,6 +557,23 @@ static void settle_callers(au_scratch *s, const au_thread_rec *rec)
 }
 
 /*
+ * Where generators are entered from C, one that the first word shows cannot be told as often as the frame around it,
+ * and up to 3.12 the entries of both are words on the C stack. So there the moment is the middle of the batch for
+ * either.
+ */
+static int first_is_told(const au_scratch *s, const au_batch *b)
+{
+    for (int look = 0; look < 2 && b->first_strays; look++) {
+        for (size_t i = 0; i < s->raw_count[look]; i++) {
+            if (s->raw[look][i].outside >= 0) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/*
  * The thread has called or returned while it was copied: what the first copy shows is the moment, if its calls are
  * known to be made. Those of code that was never met cannot be; but it ran, and its caller did not, so the sample is
  * torn there.
@@ -566,7 +583,7 @@ static step as_first_seen(au_engine *e, au_interp_rec *interp, au_thread_rec *re
 {
     const au_scratch *s = &e->scratch;
     /* the later one shows that moment only if nobody else was current in between, as far as is known */
-    for (int look = 0; look < (b->top == b->first_top ? 2 : 1); look++) {
+    for (int look = 0; look < (b->top == b->first_top && s->raw_count[1] && s->raw[1][0].entered ? 2 : 1); look++) {
         if (au__chain_was(e, rec, b, look, common)) {
             return name_it(e, interp, rec, b, look, s->raw_count[look], found);
         }
@@ -598,7 +615,7 @@ static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
     if (agree && !inferred && (!b->first_top || b->first_top == b->top)) {
         au__chain_learn(e, rec, look); /* not what has come again since the first word, and may have been read twice */
     }
-    if (!agree && !inferred && b->first_top && b->first_top == b->top && !s->pending_count) {
+    if (!agree && !inferred && b->first_top && b->first_top == b->top && !s->pending_count && first_is_told(s, b)) {
         step first = as_first_seen(e, interp, rec, b, common, found);
         if (first != STEP_MOVED) {
             return first;
@@ -650,7 +667,7 @@ static int ends_in_generator(const au_scratch *s, int look)
 static step as_it_was(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, const au_batch *b, best *found)
 {
     if (au__chain_walk_first(e, rec, b) != AU_CHAIN_ROOT || au__chain_walk(e, rec, b, 1, 0) != AU_CHAIN_ROOT ||
-        e->scratch.inferred[0] || e->scratch.inferred[1]) {
+        e->scratch.inferred[0] || e->scratch.inferred[1] || !first_is_told(&e->scratch, b)) {
         return STEP_MOVED;
     }
     return as_first_seen(e, interp, rec, b, common_part(&e->scratch), found);

@@ -21,6 +21,7 @@ typedef struct au_batch {
     const uint8_t *ts;                  /* copy of the thread state; NULL if not readable */
     au_addr top;                        /* current frame; 0: none */
     au_addr first_top; /* the same before any copy of the stack was made, and nothing held the tracee up; 0: unknown */
+    uint8_t first_strays; /* 3.11, 3.12: ... and it was another entry from C than that of `top` */
     au_addr chunk, chunk_top;
     uint8_t even;    /* it took no longer than usual: one copy of it is a moment */
     uint8_t steady;  /* ... or not much longer: two copies that agree are one */
@@ -72,6 +73,8 @@ static inline uint32_t au__frame_copy(const au_layout *l)
 {
     return au__frame_lead(l) + (l->minor == 10 ? l->frame_state + 4 : l->frame_localsplus);
 }
+
+enum { AU_CFRAMES_PART = 4096, AU_CFRAMES_MAX = 64 << 10 }; /* bytes of the C stack: grown to, at most */
 
 enum { AU_OWNER_GENERATOR = 1 }; /* Include/internal/pycore_frame.h, enum _frameowner */
 
@@ -135,6 +138,12 @@ int au__chain_resolve(au_engine *e, au_thread_rec *rec, size_t common);
  * must be among the values of the frame that resumes it.
  */
 int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t common);
+
+/**
+ * From 3.14 on a frame that has returned has lost its code object, but not its instruction: which of those that were
+ * current there last is that in? 0: none.
+ */
+au_addr au__chain_left(au_engine *e, au_addr frame, uint64_t ip);
 
 /** Learns the calls of a look that agreed with the other one. */
 void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look);
