@@ -271,6 +271,17 @@ static char *text_of(au_codes *codes, const au_str *s, const uint8_t *chars, uin
     return text;
 }
 
+/*
+ * CPython's own code. The cleanup frame of an inlined class call (Python/specialize.c, _Py_InitCleanup; its table is
+ * one byte that says "no location" from 3.13 on, and empty before). And that of an entry from C (Python/pylifecycle.c,
+ * interpreter_trampoline): its frame is told by its owner, unless the C stack has been used for something else since.
+ */
+static int is_own(const au_code *code)
+{
+    return (code->table_bytes <= 1 && strcmp(code->scope, "__init__") == 0 && strcmp(code->file, "__init__") == 0) ||
+           (strcmp(code->scope, "<interpreter trampoline>") == 0 && strcmp(code->file, "<shim>") == 0);
+}
+
 static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
 {
     const au_layout *l = &r->layout;
@@ -358,10 +369,7 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
         return AU_FAULT;
     }
     memcpy(code->head, head + codes->head_from, window);
-    /* the cleanup frame of an inlined class call (Python/specialize.c, _Py_InitCleanup; its table is one byte that says
-       "no location" from 3.13 on, and empty before) */
-    code->shim = l->minor >= 12 && code->table_bytes <= 1 && strcmp(code->scope, "__init__") == 0 &&
-                 strcmp(code->file, "__init__") == 0;
+    code->shim = l->minor >= 12 && is_own(code);
     code->bytes = sizeof *code + code->scope_bytes + code->file_bytes + code->table_bytes + strlen(code->scope) +
                   strlen(code->file) + (codes->head_to - codes->head_from) + 128;
     if (!code->by_content) { /* only compared by content */

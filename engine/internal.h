@@ -158,7 +158,7 @@ typedef struct au_code {
     uint32_t pins;        /* references from stacks and check lists */
     uint8_t counted;      /* when it was proven last, something referred to it */
     uint8_t orphan;       /* no longer in the table; freed with its last pin */
-    uint8_t shim;         /* the cleanup frame of a class call: never shown */
+    uint8_t shim;         /* CPython's own: never shown */
     uint8_t by_content;   /* no version number: its names and table are compared */
     uint32_t frame_bytes; /* 3.12+: of a frame; the callee's begins behind it. 0: not told */
     uint32_t *slot_unit;  /* open addressing: code unit + 1 -> index into locations */

@@ -6,20 +6,20 @@
  * A frame of 3.10 has no word that says whether it calls, or whom. The thread state says who is current, and its caller
  * stands at its call just then; but by the time that its frame is copied it may have gone on, and then its instruction
  * (f_lasti) is a later one. Where the callee executes in both copies, and the caller stands at the same place in both,
- * that is the place of the call. Where it executes in the later one, and both were copied in one go, it is so more
- * often than anywhere else. So the places that a pair of code objects calls from are learnt, and a caller that is found
- * elsewhere is put back to the call that it came from: the nearest before, or, around a loop, after.
+ * that is the place of the call nearly always. So the places that a pair of code objects calls from are learnt, and a
+ * caller that is found elsewhere is put back to the call that it came from: the nearest before, or, around a loop,
+ * after.
  */
 #include "engine/stack.h"
 
 enum {
     WAYS = 4,
     SETS = AU_SITES / WAYS,
-    PAIRS = 5,      /* innermost calls; those further out stand still, or the looks do not agree */
-    SURE = 8,       /* weight of a look with the callee at work in both copies; 1: in the later one */
-    ENOUGH = 32,    /* weight of all looks at a pair */
-    MOST = 512,     /* then what was seen before weighs half */
-    PART = 6,       /* a place with less than this part of it is chance */
+    PAIRS = 5,   /* innermost calls; those further out stand still, or the looks do not agree */
+    WEIGHT = 8,  /* of a look: a half of it is more than nothing for some time */
+    ENOUGH = 32, /* weight of all looks at a pair */
+    MOST = 512,  /* then what was seen before weighs half */
+    PART = 40,   /* per cent of its pair: a place with less is chance, or what a loop in step with the copies shows */
     DISTANCE = 256, /* instructions that a caller is put back */
     PAIR = -1,      /* stands for all places of a pair */
     KNOWN = -2      /* ... for those that were known when they were seen again */
@@ -72,7 +72,7 @@ static uint32_t weight_at(au_sites *sites, const au_raw_frame *callee, int64_t a
 
 static int is_call(au_sites *sites, const au_raw_frame *callee, int64_t at, pair p)
 {
-    return at >= 0 && weight_at(sites, callee, at, p) * PART > p.all;
+    return at >= 0 && weight_at(sites, callee, at, p) * 100 > p.all * PART;
 }
 
 static void add(au_sites *sites, const au_raw_frame *callee, int64_t at, pair p, uint32_t weight)
@@ -82,15 +82,15 @@ static void add(au_sites *sites, const au_raw_frame *callee, int64_t at, pair p,
     site->half = p.half;
 }
 
-static void learn(au_sites *sites, const au_raw_frame *callee, uint32_t weight)
+static void learn(au_sites *sites, const au_raw_frame *callee)
 {
     pair p = pair_of(sites, callee);
     int64_t at = (int64_t)callee[1].ip;
-    uint32_t known = is_call(sites, callee, at, p) ? weight : 0;
-    p.half = (uint16_t)(p.half + (p.all + weight > MOST));
-    add(sites, callee, PAIR, p, weight);
+    uint32_t known = is_call(sites, callee, at, p) ? WEIGHT : 0;
+    p.half = (uint16_t)(p.half + (p.all + WEIGHT > MOST));
+    add(sites, callee, PAIR, p, WEIGHT);
     add(sites, callee, KNOWN, p, known);
-    add(sites, callee, at, p, weight);
+    add(sites, callee, at, p, WEIGHT);
 }
 
 /* Does the pair call from few places? From many, a caller that has gone on may have come from any of them. */
@@ -110,14 +110,6 @@ static int goes_on(const au_thread_rec *rec, const au_raw_frame *callee, size_t 
     const au_stack *stack = &rec->stack;
     return from_root < stack->count && is_frame(&stack->frames[from_root], &callee[0]) &&
            is_frame(&stack->frames[from_root - 1], &callee[1]);
-}
-
-/* Were both frames copied in one go? */
-static int one_piece(const au_thread_rec *rec, const au_raw_frame *callee)
-{
-    return callee[0].outside >= 0 && callee[1].outside >= 0 &&
-           rec->frames.parts[rec->outside[callee[0].outside].part].range ==
-               rec->frames.parts[rec->outside[callee[1].outside].part].range;
 }
 
 /* The same frame in the earlier look; NULL: it is not there. */
@@ -164,11 +156,10 @@ void au__sites_settle(au_engine *e, const au_thread_rec *rec, int both)
         if ((int64_t)callee[1].ip < 0) {
             continue; /* it has not begun */
         }
-        int sure = callee->executes && callee_before && callee_before->executes && before && before->ip == callee[1].ip;
-        if (callee->executes && (sure || one_piece(rec, callee)) && !goes_on(rec, callee, s->raw_count[1] - 1 - i)) {
-            learn(&e->sites, callee, sure ? SURE : 1);
-        }
-        if (sure) {
+        if (callee->executes && callee_before && callee_before->executes && before && before->ip == callee[1].ip) {
+            if (!goes_on(rec, callee, s->raw_count[1] - 1 - i)) {
+                learn(&e->sites, callee);
+            }
             continue;
         }
         callee[1].ip = (uint64_t)call_near(&e->sites, callee, before);

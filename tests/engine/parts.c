@@ -100,7 +100,7 @@ START_TEST(callers_stand_at_their_calls)
     ck_assert_uint_eq(put_to(CALLER, 1000, 1001, 0), 1001);
     ck_assert_uint_eq(put_to(CALLER, UINT64_MAX, UINT64_MAX, 1), UINT64_MAX); /* not begun */
     ck_assert_uint_eq(put_to(OTHER, 23, 24, 0), 24);
-    for (int i = 0; i < 20; i++) { /* what comes into use later is learnt soon, for all that was seen before */
+    for (int i = 0; i < 60; i++) { /* what comes into use later is learnt soon, for all that was seen before */
         ck_assert_uint_eq(put_to(CALLER, LATER, LATER, 1), LATER);
     }
     ck_assert_uint_eq(put_to(CALLER, 201, 202, 0), LATER);

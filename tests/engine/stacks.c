@@ -197,6 +197,27 @@ START_TEST(class_call)
 }
 END_TEST
 
+/* An entry from C whose owner has been overwritten: its code is CPython's own, and is not shown. */
+START_TEST(trampoline)
+{
+    begin(_i);
+    w_thread *t = world_basic(w);
+    if (w->minor >= 12) {
+        const w_code *f = world_code(w, "/srv/a.py", "f", 7, 20);
+        const w_code *own = world_code(w, "<shim>", "<interpreter trampoline>", 1, 4);
+        w_frame frames[] = {{f, 3, W_PLAIN, 0}, {own, 1, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
+        w_frame visible[] = {{f, 3, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
+        world_stack(w, t, visible, 2);
+        char *without = strdup(expected(t));
+        world_stack(w, t, frames, 3);
+        w_run_go(&run, 3);
+        ck_assert_str_eq(run.samples[2].stack, without);
+        free(without);
+    }
+    end();
+}
+END_TEST
+
 /* The entry from C in the middle has been overwritten: what is above it has no root that can be seen. */
 START_TEST(entry_overwritten)
 {
@@ -546,6 +567,7 @@ Suite *au_stacks_suite(void)
     tcase_add_loop_test(tcase, tour_of_a_long_function, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, generators_and_shims, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, just_entered, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, trampoline, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, entry_overwritten, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, destructor_at_the_root, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, class_call, 0, WORLD_BUILDS * 2);
