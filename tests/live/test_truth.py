@@ -143,6 +143,27 @@ def test_lines_of_short_calls(box):
 
 
 @test("each", tier="ci", alone=True, timeout=120)
+def test_functions_called_by_c_code(box):
+    """A method below sorted(), a property, a function below map(), a __call__: each has its share, to 8 points."""
+    total, inside = collections.Counter(), collections.Counter()
+    run = box.launch("entered.py", "-i", "0", seconds=1.0)
+    inner = run.ready["inner"]
+    for sample in box.stream(run).samples:
+        scopes = [frame[1].rpartition(".")[2] for frame in sample.frames]
+        for way in inner:
+            if way in scopes:
+                total[way] += sample.time
+                inside[way] += sample.time if inner[way] in scopes else 0
+    text = ", ".join(
+        "%s %.1f of at least %.1f" % (way, 100 * inside[way] / max(1, total[way]), run.done["least"][way])
+        for way in inner
+    )
+    box.note("%s", text)
+    for way in inner:
+        need(100 * inside[way] / max(1, total[way]) > run.done["least"][way] - 8, "%s: %s", way, text)
+
+
+@test("each", tier="ci", alone=True, timeout=120)
 def test_halves(box):
     """Throwing away what moves does not pass."""
     window = Window(["few", "many"])
