@@ -223,9 +223,6 @@ static int add_first(au_engine *e, const au_thread_rec *rec, au_batch *b)
 {
     const au_layout *l = &e->remote.layout;
     b->first_cframe = b->first_frame = UINT32_MAX;
-    if (l->minor == 10) {
-        return 0; /* its frames are not told by one copy (stack.c, as_it_was) */
-    }
     if (l->tstate_cframe == AU_ABSENT) {
         return (b->first_frame = add(e, rec->addr + l->tstate_frame, 8)) == UINT32_MAX;
     }
@@ -400,6 +397,10 @@ static void judge_state(au_engine *e, au_thread_rec *rec, au_batch *b)
     if (l->tstate_cframe == AU_ABSENT) {
         b->top = au__u64(b->ts + l->tstate_frame);
         b->first_top = au__batch_first_top(e, b->first_cframe, b->first_frame, 0, 0);
+        if (l->minor == 10) { /* its frames keep code and caller, so that both copies show that moment */
+            b->top = e->scratch.pieces[b->first_frame].outcome == AU_OK ? b->first_top : b->top;
+            b->first_top = 0;
+        }
         return;
     }
     au_addr cframe = au__u64(b->ts + l->tstate_cframe);

@@ -144,7 +144,11 @@ def test_lines_of_short_calls(box):
 
 @test("each", tier="ci", alone=True, timeout=120)
 def test_functions_called_by_c_code(box):
-    """A method below sorted(), a property, a function below map(), a __call__: each has its share, to 8 points."""
+    """
+    A method below sorted(), a property, a function below map(), a __call__: each has its share, to 8 points. 3.11 leads
+    to its frames through entries on the C stack, which are gone when a function has returned.
+    """
+    points = 14 if box.interp.minor == 11 else 8
     total, inside = collections.Counter(), collections.Counter()
     run = box.launch("entered.py", "-i", "0", seconds=1.0)
     inner = run.ready["inner"]
@@ -160,7 +164,7 @@ def test_functions_called_by_c_code(box):
     )
     box.note("%s", text)
     for way in inner:
-        need(100 * inside[way] / max(1, total[way]) > run.done["least"][way] - 8, "%s: %s", way, text)
+        need(100 * inside[way] / max(1, total[way]) > run.done["least"][way] - points, "%s: %s", way, text)
 
 
 @test("each", tier="ci", alone=True, timeout=120)
