@@ -213,8 +213,7 @@ typedef struct walk {
     au_thread_rec *rec;
     const au_batch *b;
     int look, chase;
-    int current; /* the first frame was current before the copy was made */
-    au_addr top; /* that one */
+    au_addr current; /* the first frame, if it was current before the copy was made; else 0 */
     au_addr base_frame;
     size_t chunk, outside; /* where the last hits were */
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
@@ -277,7 +276,7 @@ static int entered_first(const walk *w, au_addr entry)
  */
 static au_verdict left_since(const walk *w, au_raw_frame *frame, au_addr previous)
 {
-    if (!w->innermost || !w->current || frame->addr != w->top || frame->owner != 0 ||
+    if (frame->addr != w->current || frame->owner != 0 ||
         au__chunk_of(w->rec, w->chunk, previous) < w->rec->chunk_count) {
         return AU_FRAME_DROP;
     }
@@ -392,8 +391,7 @@ static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *
               .b = b,
               .look = look,
               .chase = chase,
-              .current = current,
-              .top = top,
+              .current = current ? top : 0,
               .known = rec->outside_count,
               .innermost = 1,
               .end = end_of_top};

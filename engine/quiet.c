@@ -58,12 +58,14 @@ static uint64_t gil_of(const au_engine *e, const au_interp_rec *interp)
 /* Is the GIL of interps[i] another one's as well? A sub-interpreter has its own, or that of the main one. */
 static int is_shared(const au_engine *e, size_t i)
 {
-    au_addr gil = gil_of(e, &e->interps[i]);
-    size_t others = 0;
-    for (size_t k = 0; k < e->interp_count && !others; k++) {
-        others += k != i && (e->interps[i].id == 0 || e->interps[k].id == 0) && gil_of(e, &e->interps[k]) == gil;
+    const au_interp_rec *interp = &e->interps[i];
+    for (size_t k = 0; k < e->interp_count; k++) {
+        const au_interp_rec *other = &e->interps[k];
+        if (k != i && (interp->id == 0 || other->id == 0) && gil_of(e, other) == gil_of(e, interp)) {
+            return 1;
+        }
     }
-    return others != 0;
+    return 0;
 }
 
 static int is_thread(const au_engine *e, au_addr state)

@@ -583,7 +583,8 @@ static step as_first_seen(au_engine *e, au_interp_rec *interp, au_thread_rec *re
 {
     const au_scratch *s = &e->scratch;
     /* the later one shows that moment only if nobody else was current in between, as far as is known */
-    for (int look = 0; look < (b->top == b->first_top && s->raw_count[1] && s->raw[1][0].entered ? 2 : 1); look++) {
+    int both = b->top == b->first_top && s->raw_count[1] && s->raw[1][0].entered;
+    for (int look = 0; look <= both; look++) {
         if (au__chain_was(e, rec, b, look, common)) {
             return name_it(e, interp, rec, b, look, s->raw_count[look], found);
         }

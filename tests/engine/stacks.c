@@ -166,6 +166,21 @@ START_TEST(just_entered)
 }
 END_TEST
 
+/* A frame of CPython's own code between two of a program is left out. */
+static void is_not_shown(w_thread *t, const w_code *f, const w_code *own)
+{
+    w_frame frames[] = {{f, 3, W_PLAIN, 0}, {own, 1, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
+    w_frame visible[] = {frames[0], frames[2]};
+    world_stack(w, t, visible, 2);
+    char *without = strdup(expected(t));
+    world_stack(w, t, frames, 3);
+    w_run_go(&run, 3);
+    ck_assert_str_eq(run.samples[0].stack, without);
+    ck_assert_str_eq(run.samples[2].stack, without);
+    ck_assert_uint_eq(run.stats.errors, 0);
+    free(without);
+}
+
 /*
  * The frame that cleans up after a class call (3.12+): owner 0, code named __init__ in a file __init__; its table has
  * one byte that says "no location", or none.
@@ -183,16 +198,7 @@ START_TEST(class_call)
     shim->table = world_bytes(w, "\xff", (size_t)_i % 2);
     world_word(w, shim->addr + w->l.code_linetable, shim->table);
     world_int(w, shim->addr + w->l.code_firsttraceable, 4);
-    w_frame frames[] = {{f, 3, W_PLAIN, 0}, {shim, 1, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
-    w_frame visible[] = {{f, 3, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
-    world_stack(w, t, visible, 2);
-    char *without = strdup(expected(t));
-    world_stack(w, t, frames, 3);
-    w_run_go(&run, 3);
-    ck_assert_str_eq(run.samples[0].stack, without);
-    ck_assert_str_eq(run.samples[2].stack, without);
-    ck_assert_uint_eq(run.stats.errors, 0);
-    free(without);
+    is_not_shown(t, f, shim);
     end();
 }
 END_TEST
@@ -205,14 +211,7 @@ START_TEST(trampoline)
     if (w->minor >= 12) {
         const w_code *f = world_code(w, "/srv/a.py", "f", 7, 20);
         const w_code *own = world_code(w, "<shim>", "<interpreter trampoline>", 1, 4);
-        w_frame frames[] = {{f, 3, W_PLAIN, 0}, {own, 1, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
-        w_frame visible[] = {{f, 3, W_PLAIN, 0}, {f, 5, W_PLAIN, 0}};
-        world_stack(w, t, visible, 2);
-        char *without = strdup(expected(t));
-        world_stack(w, t, frames, 3);
-        w_run_go(&run, 3);
-        ck_assert_str_eq(run.samples[2].stack, without);
-        free(without);
+        is_not_shown(t, f, own);
     }
     end();
 }
