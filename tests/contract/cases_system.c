@@ -311,13 +311,21 @@ const char *case_sleep(world *w)
         EXPECT(back >= deadline, "back before the deadline");
         EXPECT(sys->ops->now(sys) >= deadline, "it says that time has passed which has not");
     }
-    uint64_t start = sys->ops->now(sys), cpu = cpu_ns();
-    uint64_t back = sys->ops->sleep_until(sys, start + 100000000u);
-    EXPECT(back >= start + 100000000u, "back before a long deadline");
-    EXPECT(!w->is_real || cpu_ns() - cpu < 5000000, "it spins");
-    start = sys->ops->now(sys);
-    back = sys->ops->sleep_until(sys, start - 1000);
-    EXPECT(back >= start && back - start < 50000000, "a deadline in the past is waited for");
+    /* A busy machine may take the CPU away at any point, or count what it does itself as ours: once of three is enough.
+     */
+    int spins = 1, waits = 1;
+    for (int i = 0; i < 3 && (spins || waits); i++) {
+        uint64_t start = sys->ops->now(sys), cpu = cpu_ns();
+        uint64_t back = sys->ops->sleep_until(sys, start + 100000000u);
+        EXPECT(back >= start + 100000000u, "back before a long deadline");
+        spins &= w->is_real && cpu_ns() - cpu >= 5000000;
+        start = sys->ops->now(sys);
+        back = sys->ops->sleep_until(sys, start - 1000);
+        EXPECT(back >= start, "back before it went to sleep");
+        waits &= back - start >= 50000000;
+    }
+    EXPECT(!spins, "it spins");
+    EXPECT(!waits, "a deadline in the past is waited for");
     return NULL;
 }
 
