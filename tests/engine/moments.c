@@ -88,8 +88,13 @@ static int sample_of_moment(w_run *run, const au_sample *sample)
     m->moved = m->copies = 0;
     m->samples++;
     m->quiet = m->samples < 8 || m->samples % 3 == 0;
-    if (m->samples == 7 && m->motion == CALLS) { /* by now the call is known */
+    int leaves = m->samples == 3 || (m->samples == 7 && m->motion == CALLS);
+    if (leaves) {
         world_pop(m->w, m->t);
+    } else if (m->samples == 4) { /* what was seen for the second time is known */
+        world_push(m->w, m->t, m->leaf);
+    }
+    if (leaves || m->samples == 4) {
         au_buf_reset(&m->wanted);
         world_expect(m->w, m->t, &m->wanted);
     }
