@@ -55,14 +55,16 @@ static uint64_t gil_of(const au_engine *e, const au_interp_rec *interp)
     return l->runtime_gil != AU_ABSENT ? e->runtime + l->runtime_gil : interp->gil;
 }
 
-/* Is the GIL of interps[i] another one's as well? A sub-interpreter has its own, or that of the main one. */
-static int is_shared(const au_engine *e, size_t i)
+/* The GIL that several interpreters use, 0: each has its own. A sub-interpreter has its own, or the main one's. */
+static au_addr shared_gil(const au_engine *e)
 {
-    const au_interp_rec *interp = &e->interps[i];
-    for (size_t k = 0; k < e->interp_count; k++) {
-        const au_interp_rec *other = &e->interps[k];
-        if (k != i && (interp->id == 0 || other->id == 0) && gil_of(e, other) == gil_of(e, interp)) {
-            return 1;
+    const au_interp_rec *main = NULL;
+    for (size_t i = 0; i < e->interp_count && !main; i++) {
+        main = e->interps[i].id == 0 ? &e->interps[i] : NULL;
+    }
+    for (size_t i = 0; i < e->interp_count && main; i++) {
+        if (&e->interps[i] != main && gil_of(e, &e->interps[i]) == gil_of(e, main)) {
+            return gil_of(e, main);
         }
     }
     return 0;
@@ -101,6 +103,7 @@ static int gil_look(au_engine *e)
     if (heads) {
         au__heads_judge(e, e->quiet_pieces + (n - heads));
     }
+    au_addr shared = e->interp_serial > 1 ? shared_gil(e) : 0;
     for (size_t i = 0; i < e->interp_count; i++) {
         au_interp_rec *interp = &e->interps[i];
         const au_piece *piece = interp->gil_piece == UINT32_MAX ? NULL : &e->quiet_pieces[interp->gil_piece];
@@ -108,7 +111,7 @@ static int gil_look(au_engine *e)
         au_addr holder = known ? au__u64(piece->buf) : 0;
         known = known && au__plausible(holder); /* nobody yet: nothing to be told from */
         if (e->interp_serial > 1) {             /* there are others, or have been */
-            known = known && !is_shared(e, i) && (holder != interp->gil_holder || is_thread(e, holder));
+            known = known && gil_of(e, interp) != shared && (holder != interp->gil_holder || is_thread(e, holder));
         }
         uint32_t switches = known ? au__u32((const uint8_t *)piece->buf + (SWITCHES - HOLDER)) : 0;
         uint32_t passed = switches - interp->gil_switches;
