@@ -12,7 +12,8 @@
 
 enum {
     CALLER_MAX = 4096, /* bytes of one frame's locals and stack, where they are not told */
-    PLAIN_MAX = 64     /* innermost frames that one copy alone may tell */
+    PLAIN_MAX = 64,    /* innermost frames that one copy alone may tell */
+    NOTED = 4          /* innermost frames of which it is noted what runs where they lie */
 };
 
 /* Where the frame that calls raw[i] ends: at the next one in a chunk, or where the thread state says. */
@@ -217,11 +218,44 @@ static int is_known_unheld(au_engine *e, const au_raw_frame *generator, const au
     return au__links_find(&e->links, caller->code, unheld_pair(generator->code, UNHELD_FACTS)) != AU_LINK_UNKNOWN;
 }
 
-/* Is frame i of a look called by the next one, by what is in this copy alone? */
-static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t i, size_t *chunk)
+/*
+ * Where a frame of a look called the one above it. A caller that has returned as well by the time of its copy stands at
+ * its end: then it can be told if it calls that code at one place only. 0: it cannot be told.
+ */
+static uint64_t called_from(au_engine *e, const au_raw_frame *callee, int has_returned)
+{
+    enum { UNITS = 512 };
+    const au_raw_frame *caller = callee + 1;
+    if (!has_returned || calls_from(e, caller->ip, callee->code)) {
+        return caller->ip;
+    }
+    const au_code *code = au__codes_get(&e->codes, caller->code);
+    uint64_t found = 0;
+    for (uint32_t i = 0; code && code->units <= UNITS && i < code->units; i++) {
+        uint64_t ip = code->start + UINT64_C(2) * i;
+        if (calls_from(e, ip, callee->code)) {
+            if (found) {
+                return 0;
+            }
+            found = ip;
+        }
+    }
+    return found;
+}
+
+/* A frame of a look and the next one. */
+typedef struct pair {
+    int look;
+    size_t i;
+    uint64_t ip;  /* where the caller calls */
+    int returned; /* the call is over by the time of the copy */
+} pair;
+
+/* Is it called by the next one, by what is in this copy alone? */
+static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b, pair p, size_t *chunk)
 {
     const au_layout *l = &e->remote.layout;
-    const au_raw_frame *callee = &e->scratch.raw[look][i];
+    const au_raw_frame *callee = &e->scratch.raw[p.look][p.i];
     const au_raw_frame *caller = callee + 1;
     if (callee->inferred) {
         return 0;
@@ -230,7 +264,7 @@ static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b
         return 1; /* a generator's own frame stays what it is */
     }
     au_link link = au__links_find(&e->links, caller->code, callee->code);
-    if (callee->outside < 0 && !calls_from(e, caller->ip, callee->code)) {
+    if (callee->outside < 0 && !calls_from(e, p.ip, callee->code)) {
         return 0;
     }
     if (caller->outside >= 0 || (callee->outside < 0 && callee->entered)) {
@@ -245,11 +279,13 @@ static int proven_call(au_engine *e, const au_thread_rec *rec, const au_batch *b
         const au_outside *o = &rec->outside[callee->outside];
         return is_known_unheld(e, callee, caller) ||
                (o->votes >= AU_SURE && o->code == callee->code && o->caller_code == caller->code &&
-                holds_generator(e, b, c, look, i, 1u << look));
+                holds_generator(e, b, c, p.look, p.i, 1u << p.look));
     }
-    const uint8_t *f = au__in_chunk(e, c, caller->addr, look);
-    const uint8_t *next = au__covers(c, callee->addr) ? au__in_chunk(e, c, callee->addr, look) : NULL;
-    return f && next && f < next && (link == AU_LINK_UNHELD || (link == AU_LINK_HELD && holds_callee(l, f, next)));
+    const uint8_t *f = au__in_chunk(e, c, caller->addr, p.look);
+    const uint8_t *next = au__covers(c, callee->addr) ? au__in_chunk(e, c, callee->addr, p.look) : NULL;
+    /* what a call returns takes the place of the function */
+    return f && next && f < next &&
+           (link == AU_LINK_UNHELD || (link == AU_LINK_HELD && (p.returned || holds_callee(l, f, next))));
 }
 
 int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, int look, size_t common)
@@ -265,7 +301,7 @@ int au__chain_alone(au_engine *e, const au_thread_rec *rec, const au_batch *b, i
         generators += e->scratch.raw[look][i].outside >= 0;
     }
     for (size_t i = 0; i < moved; i++) {
-        if (!generators || !proven_call(e, rec, b, look, i, &chunk)) {
+        if (!generators || !proven_call(e, rec, b, (pair){look, i, e->scratch.raw[look][i + 1].ip, 0}, &chunk)) {
             return 0;
         }
     }
@@ -295,11 +331,17 @@ int au__chain_was(au_engine *e, const au_thread_rec *rec, const au_batch *b, int
     if (au__chain_doubt(e, rec, b, look, &of)) {
         return 0;
     }
+    uint64_t ips[PLAIN_MAX];
     for (size_t i = 0; i < moved; i++) {
-        if (!proven_call(e, rec, b, look, i, &chunk)) {
+        int caller_returned = i + 1 < moved;
+        ips[i] = called_from(e, &raw[i], caller_returned);
+        if (!proven_call(e, rec, b, (pair){look, i, ips[i], caller_returned || raw[i].left}, &chunk)) {
             return 0;
         }
+    }
+    for (size_t i = 0; i < moved; i++) {
         raw[i].alone = 1;
+        raw[i + 1].ip = ips[i];
     }
     return 1;
 }
@@ -309,7 +351,7 @@ static au_left *left_of(au_engine *e, au_addr frame)
     return &e->left[(frame >> 3) % AU_LEFT_PLACES];
 }
 
-static void note_current(au_engine *e, const au_raw_frame *frame)
+static void note_frame(au_engine *e, const au_raw_frame *frame)
 {
     au_left *left = left_of(e, frame->addr);
     if (left->frame != frame->addr) {
@@ -341,8 +383,8 @@ void au__chain_learn(au_engine *e, const au_thread_rec *rec, int look)
     const au_scratch *s = &e->scratch;
     const au_raw_frame *raw = s->raw[look];
     size_t chunk = 0;
-    if (l->tagged && s->raw_count[look] && raw[0].outside < 0) {
-        note_current(e, &raw[0]);
+    for (size_t i = 0; l->tagged && i < s->raw_count[look] && i < NOTED && plain_call(&raw[i]); i++) {
+        note_frame(e, &raw[i]);
     }
     for (size_t i = 0; l->minor > 10 && i + 1 < s->raw_count[look] && i < PLAIN_MAX; i++) {
         const au_raw_frame *callee = &raw[i];

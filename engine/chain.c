@@ -214,10 +214,12 @@ typedef struct walk {
     const au_batch *b;
     int look, chase;
     au_addr current; /* the first frame, if it was current before the copy was made; else 0 */
+    int told_alone;  /* also of frames that were called from Python, what they ran is told by their instruction */
     au_addr base_frame;
     size_t chunk, outside; /* where the last hits were */
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
     int innermost, last_skipped;
+    int leaving;      /* all frames so far have returned since */
     int inlined;      /* the frame visited last was called from Python, not by way of C */
     au_addr end;      /* where the frame to come ends, if it lies in a chunk */
     au_addr entry;    /* what the first frame of the first chunk was called through */
@@ -271,17 +273,19 @@ static int entered_first(const walk *w, au_addr entry)
 }
 
 /*
- * The current frame was called from C and has returned since: what it has run is told by its instruction. Of one that
- * was called from Python the caller tells more (calls.c, au__chain_resolve).
+ * The current frame has returned since, or it and callers of it have: what they have run is told by their instructions.
+ * In the middle of a batch that is so only of one that was called from C; of one that was called from Python the caller
+ * tells more (calls.c, au__chain_resolve).
  */
 static au_verdict left_since(const walk *w, au_raw_frame *frame, au_addr previous)
 {
-    if (frame->addr != w->current || frame->owner != 0 ||
-        au__chunk_of(w->rec, w->chunk, previous) < w->rec->chunk_count) {
-        return AU_FRAME_DROP;
+    int from_python = au__chunk_of(w->rec, w->chunk, previous) < w->rec->chunk_count;
+    if (w->current && frame->owner == 0 && (w->leaving || frame->addr == w->current) &&
+        (w->told_alone || !from_python)) {
+        frame->code = au__chain_left(w->e, frame->addr, frame->ip);
+        frame->left = frame->code != 0;
     }
-    frame->code = au__chain_left(w->e, frame->addr, frame->ip);
-    return frame->code ? AU_FRAME_GOOD : AU_FRAME_DROP;
+    return frame->left ? AU_FRAME_GOOD : w->leaving ? AU_FRAME_BAD : AU_FRAME_DROP;
 }
 
 /* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
@@ -297,13 +301,14 @@ static au_chain_end visit(walk *w, au_addr *addr)
     }
     au_raw_frame frame;
     au_addr previous;
-    au_verdict v = au__frame_judge(l, f, *addr, w->innermost, &frame, &previous);
+    au_verdict v = au__frame_judge(l, f, *addr, w->innermost || w->leaving, &frame, &previous);
     frame.outside = at;
     v = v == AU_FRAME_DROP ? left_since(w, &frame, previous) : v;
     /* a caller that executes has no callee: what lies above it is what a call has left behind */
-    if (w->inlined && v == AU_FRAME_GOOD && au__executes(l, f)) {
+    if (w->inlined && !w->leaving && v == AU_FRAME_GOOD && au__executes(l, f)) {
         return AU_CHAIN_CUT;
     }
+    w->leaving = frame.left || (w->leaving && v == AU_FRAME_SKIP);
     w->inlined =
         v == AU_FRAME_GOOD && at < 0 && frame.owner == 0 && (l->frame_is_entry == AU_ABSENT || !f[l->frame_is_entry]);
     if (v == AU_FRAME_BAD || v == AU_FRAME_LEFT) {
@@ -392,6 +397,7 @@ static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *
               .look = look,
               .chase = chase,
               .current = current ? top : 0,
+              .told_alone = current && look == 0,
               .known = rec->outside_count,
               .innermost = 1,
               .end = end_of_top};
@@ -439,7 +445,7 @@ static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *
 
 au_chain_end au__chain_walk(au_engine *e, au_thread_rec *rec, const au_batch *b, int look, int chase)
 {
-    return walk_from(e, rec, b, look, chase, look == 1, b->top, b->chunk_top);
+    return walk_from(e, rec, b, look, chase, look == 1 || b->top == b->first_top, b->top, b->chunk_top);
 }
 
 au_chain_end au__chain_walk_first(au_engine *e, au_thread_rec *rec, const au_batch *b)

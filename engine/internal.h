@@ -246,9 +246,10 @@ typedef struct au_raw_frame {
     uint8_t entered;  /* called from C: a shim lies between it and its caller (3.12+) */
     uint8_t inferred; /* a generator that does not run in this copy: its caller is the one it had when it did */
     uint8_t executes; /* 3.10: its copy says so */
-    uint8_t unheld;   /* a generator that its caller does not have among its values, and never had: C code between */
-    int32_t outside;  /* index in the list of frames outside the chunks; -1: in a chunk */
-    int32_t shim;     /* the same of the shim below it; -1: none, or in a chunk */
+    uint8_t left;    /* it has returned before this copy was made, and lost its code: that is told by its instruction */
+    uint8_t unheld;  /* a generator that its caller does not have among its values, and never had: C code between */
+    int32_t outside; /* index in the list of frames outside the chunks; -1: in a chunk */
+    int32_t shim;    /* the same of the shim below it; -1: none, or in a chunk */
 } au_raw_frame;
 
 typedef struct au_chunk {
@@ -438,7 +439,7 @@ typedef struct au_links {
     uint32_t tags[AU_LINKS];
 } au_links;
 
-enum { AU_LEFT_PLACES = 64, AU_LEFT_CODES = 4 };
+enum { AU_LEFT_PLACES = 64, AU_LEFT_CODES = 16 };
 
 /** The code objects that were current last where a frame lies (calls.c). */
 typedef struct au_left {

@@ -30,10 +30,13 @@ static int same_frame(const au_raw_frame *a, const au_raw_frame *b)
     return a->addr == b->addr && a->code == b->code;
 }
 
-/* Whole agreement: all but the instruction of the innermost Python frame, which may go on in it. */
+/*
+ * Whole agreement: all but the instruction of the innermost Python frame, which may go on in it. What has returned
+ * before the first copy was made says nothing of where its caller stood.
+ */
 static int looks_agree(const au_scratch *s)
 {
-    if (s->raw_count[0] != s->raw_count[1]) {
+    if (s->raw_count[0] != s->raw_count[1] || (s->raw_count[0] && s->raw[0][0].left)) {
         return 0;
     }
     int innermost = 1;
@@ -58,7 +61,7 @@ static size_t common_part(const au_scratch *s)
     while (n < s->raw_count[0] && n < s->raw_count[1]) {
         const au_raw_frame *a = &s->raw[0][s->raw_count[0] - 1 - n];
         const au_raw_frame *b = &s->raw[1][s->raw_count[1] - 1 - n];
-        if (!same_frame(a, b) || a->ip != b->ip) {
+        if (!same_frame(a, b) || a->ip != b->ip || a->left) {
             break;
         }
         n++;
@@ -628,7 +631,8 @@ static step judge_looks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec,
         b->even && !inferred && (!agree || e->remote.layout.minor >= 14) && au__chain_resolve(e, rec, common);
     if (!agree && !resolved) {
         for (look = 1; look >= 0; look--) {
-            if (b->even && au__chain_alone(e, rec, b, look, common)) {
+            if (b->even && s->raw_count[look] && s->raw[look][0].addr == b->top &&
+                au__chain_alone(e, rec, b, look, common)) {
                 return name_it(e, interp, rec, b, look, s->raw_count[look], found);
             }
         }
