@@ -221,6 +221,75 @@ START_TEST(what_a_call_has_left_is_no_call)
 END_TEST
 
 /*
+ * C code calls a wrapper, which calls the leaf: both have ended when the stack is copied, and the wrapper stood at its
+ * return by then. The thread's current frame was read before, so that the leaf is the moment, and the wrapper is shown
+ * at its call.
+ */
+static void hook_of_wrapped(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
+{
+    moment *m = baton;
+    (void)image, (void)serial;
+    if (!m->quiet && !m->moved && addr <= m->place && m->place < addr + len) {
+        m->moved = 1;
+        world_pop(m->w, m->t);
+        world_set_unit(m->w, m->t, m->t->count - 1, 40);
+        world_pop(m->w, m->t);
+        world_pop(m->w, m->t); /* the entry from C */
+    }
+}
+
+static int sample_of_wrapped(w_run *run, const au_sample *sample)
+{
+    moment *m = run->baton;
+    au_buf got = {0};
+    w_stack_text(sample, &got);
+    int learns = m->samples < (m->w->minor < 13 ? 24 : 8); /* up to 3.12 that another cframe may be current, too */
+    int as_wanted = strcmp((const char *)got.data, (const char *)m->wanted.data) == 0;
+    ck_assert_msg(as_wanted || (learns && m->moved), "%s, sample %zu: %s", m->w->label, m->samples,
+                  (const char *)got.data);
+    au_buf_deinit(&got);
+    m->samples++;
+    if (m->moved) {
+        world_push(m->w, m->t, (w_frame){.owner = W_SHIM});
+        world_push(m->w, m->t, m->another);
+        world_push(m->w, m->t, m->leaf);
+    }
+    m->moved = 0;
+    m->quiet = m->samples < 8;
+    if (m->samples <= 8) { /* one call after the other */
+        if (m->samples % 2) {
+            world_pop(m->w, m->t);
+        } else {
+            world_push(m->w, m->t, m->leaf);
+        }
+        au_buf_reset(&m->wanted);
+        world_expect(m->w, m->t, &m->wanted);
+    }
+    return 0;
+}
+
+START_TEST(a_call_from_c_that_has_ended)
+{
+    enum { PASSES = 127 };
+    moment m = {.w = world_create(world_builds[_i]), .quiet = 1};
+    w_run run;
+    begin(&m, &run, sample_of_wrapped, PASSES);
+    m.another = (w_frame){world_code(m.w, "a.py", "wrapper", 91, 50), 7, W_PLAIN, 0};
+    world_pop(m.w, m.t);
+    world_push(m.w, m.t, (w_frame){.owner = W_SHIM});
+    world_push(m.w, m.t, m.another);
+    world_push(m.w, m.t, m.leaf);
+    m.place = m.t->frames[m.t->count - 1].addr;
+    world_expect(m.w, m.t, &m.wanted);
+    if (m.w->minor > 10) { /* there a caller that has returned is none any more */
+        go(&m, &run, hook_of_wrapped, PASSES);
+        ck_assert_uint_eq(run.stats.errors, 0);
+    }
+    end(&m, &run);
+}
+END_TEST
+
+/*
  * Tasks of an event loop: called through C, so that their caller never holds them, and each gives way to the next while
  * it is looked at. Once it is known who calls them one look is enough.
  */
@@ -308,6 +377,7 @@ Suite *au_moments_suite(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 3);
     tcase_add_loop_test(tcase, what_a_call_has_left_is_no_call, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, a_call_from_c_that_has_ended, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, tasks_that_take_turns, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, moment_in_new_code_is_not_its_callers, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);

@@ -270,6 +270,7 @@ void world_pop(world *w, w_thread *t)
     if (p.size) {
         w_chunk *c = &t->chunks[t->chunk_count - 1];
         c->used -= p.size;
+        set_stacktop(w, &p, 0); /* RETURN_VALUE saves the stack pointer */
         if (l->tagged) {
             world_word(w, p.addr + l->frame_executable, 1);
         }
