@@ -243,7 +243,7 @@ static int sample_of_wrapped(w_run *run, const au_sample *sample)
     moment *m = run->baton;
     au_buf got = {0};
     w_stack_text(sample, &got);
-    int learns = m->samples < (m->w->minor < 13 ? 24 : 8); /* up to 3.12 that another cframe may be current, too */
+    int learns = m->samples < (m->w->minor < 13 ? 16 : 8); /* up to 3.12 that another cframe may be current, too */
     int as_wanted = strcmp((const char *)got.data, (const char *)m->wanted.data) == 0;
     ck_assert_msg(as_wanted || (learns && m->moved), "%s, sample %zu: %s", m->w->label, m->samples,
                   (const char *)got.data);

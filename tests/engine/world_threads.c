@@ -263,10 +263,8 @@ void world_pop(world *w, w_thread *t)
 {
     const au_layout *l = &w->l;
     w_placed p = t->frames[--t->count];
-    if (p.cframe) {
-        give_back(t, t->cframe);
-        t->cframe = p.cframe;
-    }
+    au_addr cframe = p.cframe ? t->cframe : 0;
+    t->cframe = p.cframe ? p.cframe : t->cframe;
     if (p.size) {
         w_chunk *c = &t->chunks[t->chunk_count - 1];
         c->used -= p.size;
@@ -299,6 +297,9 @@ void world_pop(world *w, w_thread *t)
         } else {
             give_back(t, p.addr);
         }
+    }
+    if (cframe) {
+        give_back(t, cframe); /* last, so that it is the next entry's cframe again */
     }
     if (t->count) {
         set_stacktop(w, &t->frames[t->count - 1], -1);
