@@ -67,11 +67,17 @@ static int counts_deaths(const au_engine *e)
     return e->remote.layout.interp_code_generation != AU_ABSENT;
 }
 
+/* Is the head of the object asked for, which says that it lives? A version is given once, but contents come again. */
+static int asks_life(const au_engine *e, const au_code *code)
+{
+    return counts_deaths(e) || code->by_content;
+}
+
 static int add_check(au_engine *e, au_spans *proof, au_check *check)
 {
     const au_code *code = check->code;
     check->part = (uint32_t)proof->part_count;
-    if (counts_deaths(e) && au__spans_add(e, proof, code->addr, e->remote.layout.object_type)) {
+    if (asks_life(e, code) && au__spans_add(e, proof, code->addr, e->remote.layout.object_type)) {
         return -1;
     }
     if (au__spans_add(e, proof, code->addr + e->codes.head_from, e->codes.head_to - e->codes.head_from)) {
@@ -111,40 +117,42 @@ static int holds_string(au_engine *e, const au_spans *proof, uint32_t *part, con
     return head && text && au__u64(head) == s->length && au__same_bytes(text, raw, bytes);
 }
 
-static int holds(au_engine *e, const au_spans *proof, const au_check *check)
+/* Something refers to it. What is being freed looks whole (Objects/codeobject.c, code_dealloc). */
+static int lives(const au_engine *e, const au_spans *proof, const au_check *check)
+{
+    const uint8_t *head = au__spans_copy(e, proof, check->part, 0);
+    return head && au__object_lives(&e->remote.layout, head);
+}
+
+typedef enum { HOLDS, DEAD, ANOTHER } verdict;
+
+/*
+ * What is in the place of a code object: it, or one with the same contents; it, dead, which may be made again just as
+ * it was, so that what is known of it is kept; or something else.
+ */
+static verdict judge_check(au_engine *e, const au_spans *proof, const au_check *check)
 {
     const au_code *code = check->code;
-    uint32_t part = check->part + (uint32_t)counts_deaths(e);
+    uint32_t part = check->part + (uint32_t)asks_life(e, code);
     const uint8_t *head = au__spans_copy(e, proof, part++, 0);
     if (!head || !au__same_bytes(head, code->head, e->codes.head_to - e->codes.head_from)) {
-        return 0;
+        return ANOTHER;
     }
     if (!code->by_content) {
-        return 1;
+        return HOLDS;
+    }
+    if (!lives(e, proof, check)) {
+        return DEAD; /* its strings and its table may be other things by now */
     }
     if (!holds_string(e, proof, &part, &code->scope_str, code->scope_raw, code->scope_bytes)) {
-        return 0;
+        return ANOTHER;
     }
     const uint8_t *table = au__spans_copy(e, proof, part++, 0);
     uint32_t gap = e->remote.layout.bytes_data - e->remote.layout.object_size;
     if (!table || au__u64(table) != code->table_bytes || !au__same_bytes(table + gap, code->table, code->table_bytes)) {
-        return 0;
+        return ANOTHER;
     }
-    return holds_string(e, proof, &part, &code->file_str, code->file_raw, code->file_bytes);
-}
-
-/*
- * An object that is being freed looks whole, but nobody refers to it (Objects/codeobject.c, code_dealloc, 3.14).
- * Include/refcount.h: a 32-bit count at the head of the object, with 16 bits above it that are 0; memory that was given
- * back has a pointer there. Free-threaded, a local count at 12 and a shared one at 16 whose low two bits are flags.
- */
-static int is_counted(const au_engine *e, const au_spans *proof, const au_check *check)
-{
-    const uint8_t *counts = au__spans_copy(e, proof, check->part, 0);
-    if (!counts || e->remote.layout.object_type < 24) {
-        return counts && au__u32(counts) != 0 && (au__u64(counts) >> 32 & 0xffff) == 0;
-    }
-    return (int64_t)au__u32(counts + 12) + ((int64_t)au__u64(counts + 16) >> 2) > 0;
+    return holds_string(e, proof, &part, &code->file_str, code->file_raw, code->file_bytes) ? HOLDS : ANOTHER;
 }
 
 int au__check_add(au_engine *e, au_thread_rec *rec, au_code *code)
@@ -465,12 +473,13 @@ void au__batch_judge_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *
             all = 0;
             continue; /* entered after the looks: it proves nothing about them */
         }
-        if (holds(e, &rec->proof, check)) {
+        verdict v = judge_check(e, &rec->proof, check);
+        if (v == HOLDS) {
             code->valid_batch = e->batch;
-            code->counted = counts_deaths(e) && is_counted(e, &rec->proof, check);
+            code->counted = counts_deaths(e) && lives(e, &rec->proof, check);
             code->epoch = counts_deaths(e) ? code->epoch : epoch;
         } else {
-            check->failed = 1;
+            check->failed = v == ANOTHER;
         }
         all = all && code->valid_batch == e->batch;
         all_of_epoch = all_of_epoch && code->epoch == epoch;

@@ -282,6 +282,16 @@ static int is_own(const au_code *code)
            (strcmp(code->scope, "<interpreter trampoline>") == 0 && strcmp(code->file, "<shim>") == 0);
 }
 
+int au__object_lives(const au_layout *l, const uint8_t *head)
+{
+    enum { COUNT_MAX = 0x400000, IMMORTAL_MIN = 0x3b000000 };
+    if (l->object_type >= 24) {
+        return (int64_t)au__u32(head + 12) + ((int64_t)au__u64(head + 16) >> 2) > 0;
+    }
+    uint32_t count = au__u32(head);
+    return (au__u64(head) >> 32 & 0xffff) == 0 && count != 0 && (count < COUNT_MAX || count >= IMMORTAL_MIN);
+}
+
 static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
 {
     const au_layout *l = &r->layout;
@@ -298,6 +308,9 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
         return AU_FAULT;
     }
     au_outcome outcome = au__read(r, code->addr, head, len);
+    if (outcome == AU_OK && !au__object_lives(l, head)) {
+        outcome = AU_FAULT;
+    }
     if (outcome == AU_OK) {
         outcome = check_type(codes, r, au__u64(head + l->object_type));
     }
@@ -352,8 +365,11 @@ static au_outcome read_code(au_codes *codes, const au_remote *r, au_code *code)
     }
     code->version = l->code_version == AU_ABSENT ? 0 : au__u32(head + l->code_version);
     code->by_content = code->version == 0 || codes->by_content;
-    /* the same object before and after: then all that was read in between belongs to it */
+    /* the same object before and after, and alive: then all that was read in between belongs to it */
     outcome = au__read(r, code->addr, again, len);
+    if (outcome == AU_OK && !au__object_lives(l, again)) {
+        outcome = AU_FAULT;
+    }
     if (outcome == AU_OK &&
         memcmp(head + codes->head_from, again + codes->head_from, codes->head_to - codes->head_from) != 0) {
         outcome = AU_FAULT;

@@ -207,6 +207,15 @@ void au__codes_reset(au_codes *codes, const au_layout *layout);
 au_code *au__codes_get(au_codes *codes, au_addr addr);
 
 /**
+ * Does something refer to the object of which this is the head, up to its type? Include/object.h, refcount.h: a count
+ * of 64 bits at the head (3.12+: 32 of them), that of immortal ones far above any other (3.11: 999999999). An object
+ * that is being freed has 0, memory that was given back a pointer there: also one below 4 GiB, as a program at a fixed
+ * address has it, lies above that program, so above COUNT_MAX. Free-threaded: a local count at 12 and a shared one at
+ * 16 whose low two bits are flags.
+ */
+int au__object_lives(const au_layout *layout, const uint8_t *head);
+
+/**
  * Reads a code object anew and enters it (replacing an unpinned entry of the same address; a pinned one is replaced in
  * place of the table and lives on for those who hold it). Cold: allocates. NULL with *outcome AU_FAULT when there is no
  * code object there or it changed while it was read; NULL with AU_OK when there is no memory.
