@@ -15,6 +15,7 @@ typedef struct moment {
     w_frame leaf, another;
     au_buf wanted;
     au_addr place; /* of a frame that every copy of the stack has */
+    uint32_t word; /* the first four bytes of the leaf's line table */
     motion motion;
     int quiet, copies, moved;
     size_t samples;
@@ -290,6 +291,51 @@ START_TEST(a_call_from_c_that_has_ended)
 END_TEST
 
 /*
+ * A code object that runs when the frames are read, has been freed whenever it is read itself, with its line table used
+ * for something else, and is made again just as it was: what is read of the dead one is nobody's.
+ */
+static void set_alive(moment *m, int alive)
+{
+    const au_addr table = m->leaf.code->table + m->w->l.bytes_data;
+    world_code_refs(m->w, m->leaf.code, (uint32_t)alive);
+    world_int(m->w, table, alive ? m->word : UINT32_C(0xf9f9f9f9));
+}
+
+static void hook_of_dead(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
+{
+    moment *m = baton;
+    (void)image, (void)serial;
+    set_alive(m, addr <= m->place && m->place < addr + len);
+}
+
+static int sample_of_dead(w_run *run, const au_sample *sample)
+{
+    moment *m = run->baton;
+    au_buf got = {0};
+    w_stack_text(sample, &got);
+    ck_assert_msg((sample->flags & AU_SAMPLE_TORN) || strcmp((const char *)got.data, (const char *)m->wanted.data) == 0,
+                  "%s, sample %zu: %s", m->w->label, m->samples, (const char *)got.data);
+    au_buf_deinit(&got);
+    m->samples++;
+    return 0;
+}
+
+START_TEST(dead_code_is_nobodys)
+{
+    enum { PASSES = 20 };
+    moment m = {.w = world_create(world_builds[_i])};
+    w_run run;
+    begin(&m, &run, sample_of_dead, PASSES);
+    m.word = (uint32_t)world_get(m.w, m.leaf.code->table + m.w->l.bytes_data);
+    m.place = m.t->frames[m.t->count - 1].addr;
+    world_expect(m.w, m.t, &m.wanted);
+    go(&m, &run, hook_of_dead, PASSES);
+    ck_assert_uint_eq(run.stats.torn, PASSES);
+    end(&m, &run);
+}
+END_TEST
+
+/*
  * Tasks of an event loop: called through C, so that their caller never holds them, and each gives way to the next while
  * it is looked at. Once it is known who calls them one look is enough.
  */
@@ -378,6 +424,7 @@ Suite *au_moments_suite(void)
     tcase_add_loop_test(tcase, moment_is_before_the_copies, 0, WORLD_BUILDS * 3);
     tcase_add_loop_test(tcase, what_a_call_has_left_is_no_call, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, a_call_from_c_that_has_ended, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, dead_code_is_nobodys, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, tasks_that_take_turns, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, moment_in_new_code_is_not_its_callers, 0, WORLD_BUILDS);
     suite_add_tcase(suite, tcase);
