@@ -281,16 +281,23 @@ static uint32_t epoch_at(const au_layout *l)
     return l->interp_code_generation != AU_ABSENT ? l->interp_code_generation : l->interp_code_counter;
 }
 
+/*
+ * Where code objects are new again and again, what counts them before the looks as well: the one of this version, or
+ * none was freed since, tells at once of one that was met just now that the looks have seen it (stack.c).
+ */
+static int add_epoch(au_engine *e, const au_interp_rec *interp, uint32_t *piece)
+{
+    const au_layout *l = &e->remote.layout;
+    uint32_t len = l->interp_code_generation != AU_ABSENT ? 8 : 4;
+    *piece = UINT32_MAX;
+    return epoch_at(l) != AU_ABSENT && !e->codes.by_content &&
+           (*piece = add(e, interp->addr + epoch_at(l), len)) == UINT32_MAX;
+}
+
 /* What tells whether any code object was replaced, and with_checks those that the stack may refer to. */
 static int add_checks(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int with_checks, au_batch *b)
 {
-    const au_layout *l = &e->remote.layout;
-    int failed = 0;
-    b->epoch = UINT32_MAX;
-    if (epoch_at(l) != AU_ABSENT && !e->codes.by_content) {
-        uint32_t len = l->interp_code_generation != AU_ABSENT ? 8 : 4;
-        failed |= (b->epoch = add(e, interp->addr + epoch_at(l), len)) == UINT32_MAX;
-    }
+    int failed = add_epoch(e, interp, &b->epoch);
     int wanted = with_checks && rec->check_count &&
                  (b->epoch == UINT32_MAX || !interp->epoch || rec->checks_epoch != interp->epoch);
     if (wanted && (!rec->proof.stale || plan(e, rec) == 0)) {
@@ -436,6 +443,17 @@ uint64_t au__batch_epoch(const au_engine *e, const au_interp_rec *interp, uint32
     return next ? au__epoch(interp, next + UINT64_C(1)) : 0;
 }
 
+/* What was known before the looks. */
+static void judge_first_epoch(const au_engine *e, au_interp_rec *interp, au_batch *b)
+{
+    uint64_t epoch = au__batch_epoch(e, interp, b->epoch_first);
+    b->epoch_before = epoch ? epoch : interp->epoch;
+    if (epoch && e->remote.layout.interp_code_generation == AU_ABSENT) {
+        uint32_t next = au__u32(e->scratch.pieces[b->epoch_first].buf);
+        interp->version_seen = next - 1 > interp->version_seen ? next - 1 : interp->version_seen;
+    }
+}
+
 static uint64_t judge_epoch(au_engine *e, au_interp_rec *interp, const au_batch *b)
 {
     uint64_t epoch = au__batch_epoch(e, interp, b->epoch);
@@ -495,7 +513,10 @@ static int build(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int wi
     e->again.rec = NULL;
     e->scratch.piece_count = 0;
     e->scratch.arena.len = 0;
-    b->epoch = UINT32_MAX;
+    b->epoch = b->epoch_first = UINT32_MAX;
+    if (e->new_code && e->new_code-- && add_epoch(e, interp, &b->epoch_first)) {
+        return -1;
+    }
     if (add_looks(e, interp, rec, b) || add_checks(e, interp, rec, with_checks, b)) {
         return -1;
     }
@@ -516,7 +537,7 @@ int au__batch_read(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, int 
         }
         au__batch_serve(e, with_checks, &b->even, &b->steady);
     }
-    b->epoch_before = interp->epoch;
+    judge_first_epoch(e, interp, b);
     judge_state(e, rec, b);
     if (!au__spans_must_split(e, &rec->frames, 0)) {
         au__spans_must_split(e, &rec->frames, 1);

@@ -533,6 +533,7 @@ struct au_engine {
     au_codes codes;
     au_scratch scratch;
     au_again again;
+    uint32_t new_code;    /* so many batches ask what counts code objects before the looks too */
     uint64_t batch;       /* number of the current stack batch */
     int slept;            /* since the last batch */
     uint64_t piece_ps[2]; /* what a piece of a batch usually costs, in picoseconds; 0: not known yet. The first

@@ -71,7 +71,7 @@ static size_t common_part(const au_scratch *s)
 
 /* ---- from raw frames to locations ------------------------------------------------------------------------------ */
 
-enum { UNIT_UNKNOWN = -1 };
+enum { UNIT_UNKNOWN = -1, NEW_CODE = 64 };
 
 /* Free-threaded 3.14+: a thread may run its own copy of the bytecode (co_tlbc: {size, entries[size]}). */
 static au_addr bytecode_start(au_engine *e, au_code *code, const au_raw_frame *raw)
@@ -136,6 +136,7 @@ static made as_old_as_the_looks(au_engine *e, au_interp_rec *interp, au_thread_r
         return MADE_MEMORY;
     }
     if (code->version == 0 || code->version > interp->version_seen) {
+        e->new_code = NEW_CODE;
         return MADE_AGAIN;
     }
     code->born_batch = e->batch - 1;
@@ -597,12 +598,15 @@ static step as_first_seen(au_engine *e, au_interp_rec *interp, au_thread_rec *re
         if (au__codes_get(&e->codes, s->raw[0][i].code)) {
             continue;
         }
+        uint32_t known = interp->version_new;
         made m = proven_code(e, interp, rec, &s->raw[0][i], NULL, &code);
         if (m == MADE_MEMORY) {
             return STEP_MEMORY;
         }
-        /* made before it was met, it is met again, and with its caller (3.12+ tell); else its like may never be */
-        return m == MADE_AGAIN ? tear(e, interp, rec, b, 0, common, found) : STEP_MOVED;
+        /* older than what was met before, it is met again, and with its caller (3.12+ tell); else its like may never be
+         */
+        int is_new = m == MADE_AGAIN || (m == MADE_OK && code->version > known);
+        return is_new ? tear(e, interp, rec, b, 0, common, found) : STEP_MOVED;
     }
     return STEP_MOVED;
 }

@@ -12,12 +12,13 @@
 /** What one batch said of the thread itself, and its piece numbers. */
 typedef struct au_batch {
     uint32_t tstate, cframe, epoch;
+    uint32_t epoch_first;               /* the same, read before the looks; UINT32_MAX: not asked for */
     uint32_t first_cframe, first_frame; /* what is read before the copies; UINT32_MAX: not asked for */
     uint32_t interp_id;                 /* of a sub-interpreter; UINT32_MAX: not asked for */
     size_t piece_count;                 /* of the stack and what proves it */
     int proven;                         /* it has what proves the code objects */
     int all_hold;                       /* every code object of rec->checks is what it was */
-    uint64_t epoch_before;              /* code generation that was read before the batch; 0: none */
+    uint64_t epoch_before;              /* code generation that was read before the looks; 0: none */
     const uint8_t *ts;                  /* copy of the thread state; NULL if not readable */
     au_addr top;                        /* current frame; 0: none */
     au_addr first_top; /* the same before any copy of the stack was made, and nothing held the tracee up; 0: unknown */
