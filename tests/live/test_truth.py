@@ -146,12 +146,15 @@ def test_lines_of_short_calls(box):
 @test("each", tier="ci", alone=True, timeout=120)
 def test_functions_called_by_c_code(box):
     """
-    A method below sorted(), a property, a function below map(), a __call__: each has its share, to 8 points. 3.11 leads
-    to its frames through entries on the C stack, which are gone when a function has returned.
+    A method below sorted(), a property, a function below map(), a __call__, and wrappers that call such a function: each
+    has its share, to 15 points. Up to 3.12 frames are led to by what lies on the C stack, or are elsewhere each time,
+    which is soon gone: 20 points there, and most of all where there is much C code in between.
     """
-    points = 14 if box.interp.minor == 11 else 8
+    new = box.interp.minor > 12
+    far = 25 if new else 40
+    allowed = {"by_init": far, "by_getattr": far}
     total, inside = collections.Counter(), collections.Counter()
-    run = box.launch("entered.py", "-i", "0", seconds=1.0)
+    run = box.launch("entered.py", "-i", "0", seconds=0.6, turns=24)
     inner = run.ready["inner"]
     for sample in box.stream(run).samples:
         scopes = [frame[1].rpartition(".")[2] for frame in sample.frames]
@@ -165,6 +168,7 @@ def test_functions_called_by_c_code(box):
     )
     box.note("%s", text)
     for way in inner:
+        points = allowed.get(way, 15 if new else 20)
         need(100 * inside[way] / max(1, total[way]) > run.done["least"][way] - points, "%s: %s", way, text)
 
 
