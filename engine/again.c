@@ -117,6 +117,7 @@ int au__again_take(au_engine *e, const au_thread_rec *rec, au_batch *b)
         *b = (au_batch){.tstate = again->tstate,
                         .cframe = again->cframe,
                         .epoch = again->epoch,
+                        .epoch_first = UINT32_MAX,
                         .first_cframe = again->first_cframe,
                         .first_frame = again->first_frame,
                         .interp_id = UINT32_MAX,
