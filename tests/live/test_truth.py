@@ -183,6 +183,19 @@ def test_halves(box):
     window.compare(1.0, box, "halves, inclusive")
 
 
+@test("each", tier="ci", alone=True, timeout=60)
+def test_functions_called_by_new_code(box):
+    """What code calls that was compiled just before has its share, where something tells that it is new (3.13 on)."""
+    window = Window(["once", "ever"])
+    box.collect("compiled.py", 20_000, window, seconds=2.2)
+    if box.interp.minor < 13 or box.interp.free_threaded:
+        box.note("%d of %d samples torn", window.torn, window.all_count)
+        need(window.torn < 0.5 * window.all_count, "%d of %d samples torn", window.torn, window.all_count)
+    else:
+        window.compare(4.0, box, "new code")
+        need(window.torn < 0.03 * window.all_count, "%d of %d samples torn", window.torn, window.all_count)
+
+
 @test("each", tier="ci", alone=True, timeout=90)
 def test_shares(box):
     window = Window(["sixty", "twentyfive", "ten", "five"])
