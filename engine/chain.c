@@ -220,6 +220,7 @@ typedef struct walk {
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
     int innermost, last_skipped;
     int leaving;      /* all frames so far have returned since */
+    int works;        /* 3.10: the frame visited last executes in this copy */
     int inlined;      /* the frame visited last was called from Python, not by way of C */
     au_addr end;      /* where the frame to come ends, if it lies in a chunk */
     au_addr entry;    /* what the first frame of the first chunk was called through */
@@ -288,6 +289,16 @@ static au_verdict left_since(const walk *w, au_raw_frame *frame, au_addr previou
     return frame->left ? AU_FRAME_GOOD : w->leaving ? AU_FRAME_BAD : AU_FRAME_DROP;
 }
 
+/*
+ * 3.10: a trace or profile function is called before its frame begins to execute and after it has ended
+ * (Python/ceval.c, _PyEval_EvalFrameDefault: call_trace_protected at its start and at `exiting`), and while it is at
+ * work that frame is its caller all the same. Include/cpython/frameobject.h: FRAME_CLEARED is 4.
+ */
+static int is_traced(const au_layout *l, const uint8_t *f)
+{
+    return l->minor == 10 && f[l->frame_state] != 4;
+}
+
 /* The frame at *addr; then *addr is the next one. AU_CHAIN_ON: there is one. */
 static au_chain_end visit(walk *w, au_addr *addr)
 {
@@ -304,6 +315,10 @@ static au_chain_end visit(walk *w, au_addr *addr)
     au_verdict v = au__frame_judge(l, f, *addr, w->innermost || w->leaving, &frame, &previous);
     frame.outside = at;
     v = v == AU_FRAME_DROP ? left_since(w, &frame, previous) : v;
+    if (v == AU_FRAME_LEFT && w->works && is_traced(l, f)) {
+        v = AU_FRAME_GOOD;
+    }
+    w->works = frame.executes;
     /* a caller that executes has no callee: what lies above it is what a call has left behind */
     if (w->inlined && !w->leaving && v == AU_FRAME_GOOD && au__executes(l, f)) {
         return AU_CHAIN_CUT;

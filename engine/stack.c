@@ -46,7 +46,7 @@ static int looks_agree(const au_scratch *s)
         if (!same_frame(a, b)) {
             return 0;
         }
-        if (!innermost && (a->ip != b->ip || a->tlbc != b->tlbc)) {
+        if (!innermost && (a->ip != b->ip || a->tlbc != b->tlbc || a->executes != b->executes)) {
             return 0;
         }
         innermost = 0;
@@ -61,7 +61,7 @@ static size_t common_part(const au_scratch *s)
     while (n < s->raw_count[0] && n < s->raw_count[1]) {
         const au_raw_frame *a = &s->raw[0][s->raw_count[0] - 1 - n];
         const au_raw_frame *b = &s->raw[1][s->raw_count[1] - 1 - n];
-        if (!same_frame(a, b) || a->ip != b->ip || a->left) {
+        if (!same_frame(a, b) || a->ip != b->ip || a->executes != b->executes || a->left) {
             break;
         }
         n++;
@@ -682,6 +682,21 @@ static step as_it_was(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, c
     return as_first_seen(e, interp, rec, b, common_part(&e->scratch), found);
 }
 
+/*
+ * 3.10: may the second look tell a stack alone? A caller that does not execute is one only while it is traced, which
+ * both looks must say: by the later one it may have ended with its callee.
+ */
+static int later_is_enough(const au_scratch *s)
+{
+    size_t moved = s->raw_count[1] - common_part(s);
+    for (size_t i = 1; i < moved; i++) {
+        if (!s->raw[1][i].executes) {
+            return 0;
+        }
+    }
+    return moved <= ALONE_MAX;
+}
+
 static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, unsigned tries, au_batch *b, best *found)
 {
     int last_try = tries + 1 >= TRIES || (tries + 1 == NO_ROOT_TRIES && !found->rooted && !found->moving);
@@ -761,8 +776,7 @@ static step attempt(au_engine *e, au_interp_rec *interp, au_thread_rec *rec, uns
                      ends_in_generator(&e->scratch, 1);
     size_t count = e->scratch.raw_count[0];
     found->rooted += first == AU_CHAIN_ROOT || second == AU_CHAIN_ROOT;
-    if (second == AU_CHAIN_ROOT && b->even && e->remote.layout.minor == 10 &&
-        e->scratch.raw_count[1] - common_part(&e->scratch) <= ALONE_MAX) {
+    if (second == AU_CHAIN_ROOT && b->even && e->remote.layout.minor == 10 && later_is_enough(&e->scratch)) {
         /* The frames of a call stay in memory with their code and their caller until they are used again, so the later
            look, from the innermost frame outwards, is as good as a stack that stands. */
         au__chain_callers(e, rec, b, 1, 1);

@@ -336,6 +336,30 @@ START_TEST(dead_code_is_nobodys)
 }
 END_TEST
 
+/* 3.10: a trace function works while its caller has not begun, or has ended; nobody is called by a cleared frame. */
+START_TEST(traced_frames_are_callers)
+{
+    static const struct {
+        int8_t state;
+        int unit;
+        int torn;
+    } cases[] = {{-2, -1, 0}, {1, 9, 0}, {3, 9, 0}, {4, 9, 1}};
+    enum { PASSES = 10 };
+    moment m = {.w = world_create(world_builds[0]), .quiet = 1};
+    w_run run;
+    ck_assert_int_eq(m.w->minor, 10);
+    begin(&m, &run, sample_of_dead, PASSES);
+    size_t caller = m.t->count - 2;
+    world_set_unit(m.w, m.t, caller, cases[_i].unit);
+    au_addr state = m.t->frames[caller].addr + m.w->l.frame_state;
+    world_word(m.w, state, (world_get(m.w, state) & ~UINT64_C(0xff)) | (uint8_t)cases[_i].state);
+    world_expect(m.w, m.t, &m.wanted);
+    go(&m, &run, NULL, PASSES);
+    ck_assert_uint_eq(run.stats.errors, cases[_i].torn ? PASSES : 0);
+    end(&m, &run);
+}
+END_TEST
+
 /* A new code object has been replaced by another one, and its frame has ended, by the time that it is read. */
 static void hook_of_replaced(void *baton, au_image *image, uint64_t serial, au_addr addr, size_t len)
 {
@@ -471,6 +495,7 @@ Suite *au_moments_suite(void)
     tcase_add_loop_test(tcase, what_a_call_has_left_is_no_call, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, a_call_from_c_that_has_ended, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, dead_code_is_nobodys, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, traced_frames_are_callers, 0, 4);
     tcase_add_loop_test(tcase, replaced_code_is_not_named, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, tasks_that_take_turns, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, moment_in_new_code_is_not_its_callers, 0, WORLD_BUILDS);

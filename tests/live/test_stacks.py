@@ -200,6 +200,32 @@ def test_destructors(box):
     box.note("%d samples of destructors, %d not whole", seen, bad)
 
 
+@test("each", alone=True)
+def test_traced(box):
+    """A trace or profile function at work, also while its frame has not begun or has ended, which 3.10 says in a word."""
+    for kind in ("settrace", "setprofile"):
+        run = box.launch("traced.py", "-i", "500us", kind=kind, seconds=0.6)
+        all_time = watch = seen = bad = 0
+        for sample in box.stream(run).samples:
+            names = [frame[1] for frame in sample.frames]
+            if "drive" not in names and harness.is_whole(sample):
+                continue
+            seen += 1
+            bad += not harness.is_whole(sample)
+            all_time += sample.time
+            watch += sample.time if "watch" in names else 0
+        text = "%s: %.1f of %.1f %%, %d of %d samples not whole" % (
+            kind,
+            100 * watch / max(1, all_time),
+            100 * run.done["spent"]["watch"] / run.done["elapsed"],
+            bad,
+            seen,
+        )
+        box.note("%s", text)
+        need(seen > 300 and bad <= 0.03 * seen, "%s", text)
+        need(abs(watch / all_time - run.done["spent"]["watch"] / run.done["elapsed"]) < 0.08, "%s", text)
+
+
 @test("every")
 def test_launch(box):
     run = box.launch("steady.py", "-i", "1ms", seconds=0.8, busy=1)
