@@ -14,13 +14,28 @@ typedef struct moment {
     w_thread *t;
     w_frame leaf, another;
     w_code *made;
-    au_buf wanted;
+    au_buf wanted, text;
     au_addr place; /* of a frame that every copy of the stack has */
     uint32_t word; /* the first four bytes of the leaf's line table */
     motion motion;
     int quiet, copies, moved;
     size_t samples;
 } moment;
+
+/* What a sample shows, until the next one. */
+static const char *text_of(moment *m, const au_sample *sample)
+{
+    au_buf_reset(&m->text);
+    w_stack_text(sample, &m->text);
+    return (const char *)m->text.data;
+}
+
+static int is_wanted(const moment *m, const char *text)
+{
+    return strcmp(text, (const char *)m->wanted.data) == 0;
+}
+
+#define MUST(m, condition, text) ck_assert_msg(condition, "%s, sample %zu: %s", (m)->w->label, (m)->samples, text)
 
 /* Three frames and a leaf. */
 static void begin(moment *m, w_run *run, int (*on_sample)(w_run *, const au_sample *), uint64_t passes)
@@ -52,6 +67,7 @@ static void go(moment *m, w_run *run, au_image_hook hook, uint64_t passes)
 static void end(moment *m, w_run *run)
 {
     au_buf_deinit(&m->wanted);
+    au_buf_deinit(&m->text);
     w_run_deinit(run);
     world_destroy(m->w, 0);
 }
@@ -76,11 +92,8 @@ static void hook_of_moment(void *baton, au_image *image, uint64_t serial, au_add
 static int sample_of_moment(w_run *run, const au_sample *sample)
 {
     moment *m = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
-    ck_assert_msg(strcmp((const char *)got.data, (const char *)m->wanted.data) == 0, "%s, sample %zu: %s", m->w->label,
-                  m->samples, (const char *)got.data);
-    au_buf_deinit(&got);
+    const char *got = text_of(m, sample);
+    MUST(m, is_wanted(m, got), got);
     if (m->moved && m->motion != LEAVES) {
         world_pop(m->w, m->t);
     }
@@ -127,14 +140,10 @@ END_TEST
 static int sample_of_new(w_run *run, const au_sample *sample)
 {
     moment *m = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
-    int named = strstr((const char *)got.data, "leaf") || strstr((const char *)got.data, "f3");
-    ck_assert_msg(named || (sample->flags & AU_SAMPLE_TORN), "%s, sample %zu: %s", m->w->label, m->samples,
-                  (const char *)got.data);
-    ck_assert_msg(strstr((const char *)got.data, "f2") != NULL, "%s, sample %zu: %s", m->w->label, m->samples,
-                  (const char *)got.data);
-    au_buf_deinit(&got);
+    const char *got = text_of(m, sample);
+    int named = strstr(got, "leaf") || strstr(got, "f3");
+    MUST(m, named || (sample->flags & AU_SAMPLE_TORN), got);
+    MUST(m, strstr(got, "f2") != NULL, got);
     if (m->samples >= 8) { /* what stands up to there is known */
         if (!m->moved) {
             world_pop(m->w, m->t);
@@ -193,12 +202,9 @@ static void hook_of_loop(void *baton, au_image *image, uint64_t serial, au_addr 
 static int sample_of_loop(w_run *run, const au_sample *sample)
 {
     moment *m = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
-    int is_call = strcmp((const char *)got.data, (const char *)m->wanted.data) == 0;
-    ck_assert_msg(is_call || !strstr((const char *)got.data, "f3"), "%s, sample %zu: %s", m->w->label, m->samples,
-                  (const char *)got.data);
-    au_buf_deinit(&got);
+    const char *got = text_of(m, sample);
+    int is_call = is_wanted(m, got);
+    MUST(m, is_call || !strstr(got, "f3"), got);
     m->samples++;
     m->quiet = m->samples < 8;
     if (m->quiet) { /* one call after the other, by what can be seen of them */
@@ -243,13 +249,10 @@ static void hook_of_wrapped(void *baton, au_image *image, uint64_t serial, au_ad
 static int sample_of_wrapped(w_run *run, const au_sample *sample)
 {
     moment *m = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
+    const char *got = text_of(m, sample);
     int learns = m->samples < (m->w->minor < 13 ? 16 : 8); /* up to 3.12 that another cframe may be current, too */
-    int as_wanted = strcmp((const char *)got.data, (const char *)m->wanted.data) == 0;
-    ck_assert_msg(as_wanted || (learns && m->moved), "%s, sample %zu: %s", m->w->label, m->samples,
-                  (const char *)got.data);
-    au_buf_deinit(&got);
+    int as_wanted = is_wanted(m, got);
+    MUST(m, as_wanted || (learns && m->moved), got);
     m->samples++;
     if (m->moved) {
         world_push(m->w, m->t, (w_frame){.owner = W_SHIM});
@@ -312,11 +315,8 @@ static void hook_of_dead(void *baton, au_image *image, uint64_t serial, au_addr 
 static int sample_of_dead(w_run *run, const au_sample *sample)
 {
     moment *m = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
-    ck_assert_msg((sample->flags & AU_SAMPLE_TORN) || strcmp((const char *)got.data, (const char *)m->wanted.data) == 0,
-                  "%s, sample %zu: %s", m->w->label, m->samples, (const char *)got.data);
-    au_buf_deinit(&got);
+    const char *got = text_of(m, sample);
+    MUST(m, (sample->flags & AU_SAMPLE_TORN) || is_wanted(m, got), got);
     m->samples++;
     return 0;
 }
@@ -375,11 +375,8 @@ static void hook_of_replaced(void *baton, au_image *image, uint64_t serial, au_a
 static int sample_of_replaced(w_run *run, const au_sample *sample)
 {
     moment *m = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
-    ck_assert_msg(!strstr((const char *)got.data, "other"), "%s, sample %zu: %s", m->w->label, m->samples,
-                  (const char *)got.data);
-    au_buf_deinit(&got);
+    const char *got = text_of(m, sample);
+    MUST(m, !strstr(got, "other"), got);
     if (!m->quiet && !m->moved) {
         world_pop(m->w, m->t);
     }
@@ -435,16 +432,14 @@ static void take_turns(void *baton, au_image *image, uint64_t serial, au_addr ad
 static int sample_of_turns(w_run *run, const au_sample *sample)
 {
     turns *u = run->baton;
-    au_buf got = {0};
-    w_stack_text(sample, &got);
+    const char *got = text_of(&u->m, sample);
     if (u->m.samples >= 100) {
-        int task = strstr((const char *)got.data, "task1") != NULL;
-        int any = strstr((const char *)got.data, "task") != NULL;
+        int task = strstr(got, "task1") != NULL;
+        int any = strstr(got, "task") != NULL;
         u->torn += (sample->flags & AU_SAMPLE_TORN) != 0;
         u->shown[task] += any != 0;
         u->others += !any;
     }
-    au_buf_deinit(&got);
     u->m.samples++;
     u->m.quiet = u->m.samples % 8 < 4; /* now and then one runs for long */
     u->m.copies = u->m.moved = 0;
@@ -481,6 +476,7 @@ START_TEST(tasks_that_take_turns)
     ck_assert_uint_eq(u.others + u.torn, 0);
     ck_assert_uint_ge(u.shown[0], 150);
     ck_assert_uint_ge(u.shown[1], 150);
+    au_buf_deinit(&u.m.text);
     w_run_deinit(&run);
     world_destroy(w, 0);
 }
