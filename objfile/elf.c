@@ -166,6 +166,7 @@ static au_obj_result elf_init(au_obj *obj, const uint8_t *head, size_t len)
         return AU_OBJ_MALFORMED;
     }
     obj->bits = wide ? 64 : 32;
+    obj->long_bytes = wide ? 8 : 4;
     uint16_t type = au__le16(head + 16);
     obj->type = type == ELF_ET_EXEC ? AU_OBJ_TYPE_EXEC : type == ELF_ET_DYN ? AU_OBJ_TYPE_DYNAMIC : AU_OBJ_TYPE_OTHER;
     obj->machine = au__le16(head + 18);
@@ -412,16 +413,7 @@ static au_obj_result elf_read_vaddr(au_obj *obj, uint64_t vaddr, void *buf, size
     if (au__elf_locate(obj, vaddr, len, &offset) != 0) {
         return AU_OBJ_NOT_FOUND;
     }
-    size_t done = 0;
-    while (done < len) {
-        size_t got = 0;
-        if (obj->source.read(obj->source.baton, offset + done, (uint8_t *)buf + done, len - done, &got) != 0 ||
-            got == 0 || got > len - done) {
-            return AU_OBJ_UNREADABLE;
-        }
-        done += got;
-    }
-    return AU_OBJ_OK;
+    return au__obj_copy(obj, offset, buf, len);
 }
 
 int au_obj_has_interpreter(const au_obj *obj)

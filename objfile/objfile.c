@@ -5,7 +5,7 @@
 
 #include "objfile/reader.h"
 
-static const struct au_obj_reader *const au__readers[] = {&au__obj_elf_reader};
+static const struct au_obj_reader *const au__readers[] = {&au__obj_elf_reader, &au__obj_pe_reader};
 
 const uint8_t *au__obj_view(au_obj *obj, au_obj_window *window, uint64_t offset, size_t len)
 {
@@ -33,6 +33,20 @@ const uint8_t *au__obj_view(au_obj *obj, au_obj_window *window, uint64_t offset,
     return window->len >= len ? window->bytes : NULL;
 }
 
+au_obj_result au__obj_copy(au_obj *obj, uint64_t offset, void *buf, size_t len)
+{
+    size_t done = 0;
+    while (done < len) {
+        size_t got = 0;
+        if (obj->source.read(obj->source.baton, offset + done, (uint8_t *)buf + done, len - done, &got) != 0 ||
+            got == 0 || got > len - done) {
+            return AU_OBJ_UNREADABLE;
+        }
+        done += got;
+    }
+    return AU_OBJ_OK;
+}
+
 int au__obj_string_is(au_obj *obj, uint64_t offset, uint64_t limit, const char *name)
 {
     size_t need = strlen(name) + 1;
@@ -47,6 +61,7 @@ au_obj_result au_obj_init(au_obj *obj, const au_obj_source *source)
 {
     memset(obj, 0, offsetof(au_obj, table));
     memset(&obj->elf, 0, sizeof obj->elf);
+    memset(&obj->pe, 0, sizeof obj->pe);
     obj->table.len = obj->strings.len = 0;
     obj->table.offset = obj->strings.offset = 0;
     obj->source = *source;
@@ -104,7 +119,7 @@ const char *au_obj_result_text(au_obj_result result)
     case AU_OBJ_NOT_RECOGNISED:
         return "not an object file of a known format";
     case AU_OBJ_UNSUPPORTED:
-        return "an object file of a kind that is not supported (big-endian)";
+        return "an object file of a kind that is not supported";
     case AU_OBJ_MALFORMED:
         return "a malformed object file";
     case AU_OBJ_UNREADABLE:

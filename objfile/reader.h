@@ -19,12 +19,16 @@ struct au_obj_reader {
 };
 
 extern const struct au_obj_reader au__obj_elf_reader;
+extern const struct au_obj_reader au__obj_pe_reader;
 
 /**
  * Shows `len` bytes (at most a window) at `offset` of the source. NULL when they are not all there. Valid until the
  * next call with the same window.
  */
 const uint8_t *au__obj_view(au_obj *obj, au_obj_window *window, uint64_t offset, size_t len);
+
+/** Copies exactly `len` bytes at `offset` of the source. */
+au_obj_result au__obj_copy(au_obj *obj, uint64_t offset, void *buf, size_t len);
 
 /** Whether the NUL-terminated string at `offset` is `name`; a string that leaves [offset, limit) is not. */
 int au__obj_string_is(au_obj *obj, uint64_t offset, uint64_t limit, const char *name);
