@@ -10,12 +10,23 @@
  */
 #include "engine/stack.h"
 
-static void keep_word(au_again *again, const uint8_t *ts, uint32_t at)
+static uint64_t word(const uint8_t *ts, uint32_t at, int bytes)
+{
+    return bytes == 4 ? au__u32(ts + at) : au__u64(ts + at);
+}
+
+static void keep(au_again *again, const uint8_t *ts, uint32_t at, int bytes)
 {
     if (at != AU_ABSENT) {
         again->word_at[again->word_count] = (uint16_t)at;
-        again->words[again->word_count++] = au__u64(ts + at);
+        again->word_bytes[again->word_count] = (uint8_t)bytes;
+        again->words[again->word_count++] = word(ts, at, bytes);
     }
+}
+
+static void keep_word(au_again *again, const uint8_t *ts, uint32_t at)
+{
+    keep(again, ts, at, 8);
 }
 
 void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec, const au_batch *b)
@@ -45,8 +56,8 @@ void au__again_arm(au_engine *e, const au_interp_rec *interp, au_thread_rec *rec
                         .frame_at = UINT32_MAX,
                         .epoch_was = epoch};
     keep_word(again, b->ts, l->tstate_interp);
-    keep_word(again, b->ts, l->tstate_thread_id);
-    keep_word(again, b->ts, l->tstate_native_thread_id);
+    keep(again, b->ts, l->tstate_thread_id, l->long_bytes);
+    keep(again, b->ts, l->tstate_native_thread_id, l->long_bytes);
     keep_word(again, b->ts, next);
     keep_word(again, b->ts, next - 8);
     keep_word(again, b->ts, l->tstate_datastack_chunk);
@@ -69,7 +80,7 @@ static int same_state(const au_engine *e, const au_again *again)
         return 0;
     }
     for (unsigned i = 0; i < again->word_count; i++) {
-        if (au__u64(ts + again->word_at[i]) != again->words[i]) {
+        if (word(ts, again->word_at[i], again->word_bytes[i]) != again->words[i]) {
             return 0;
         }
     }

@@ -28,6 +28,7 @@ typedef struct candidate {
     uint64_t hexversion; /* by Py_Version; 0 if there is none */
     int named_minor;     /* by file name; -1 if it says nothing */
     int is_main;
+    int long_bytes; /* of its object file */
     const char *path;
 } candidate;
 
@@ -40,6 +41,7 @@ typedef struct search {
     size_t candidate_count, candidate_cap;
     int memory;
     int bits32;
+    int long_bytes; /* of the executable, or of the first image that could be read */
 } search;
 
 static int collect_image(void *baton, const au_module *m)
@@ -62,16 +64,31 @@ static int collect_image(void *baton, const au_module *m)
     return 0;
 }
 
-/* "python3.12", "libpython3.12.so.1.0", "python312.dll" -> 12. */
+/* Where the name of a file begins: paths come as the system writes them, and not every one parts them by slashes. */
+static const char *name_in(const char *path)
+{
+    const char *name = path;
+    for (const char *at = path; *at; at++) {
+        if (*at == '/' || *at == '\\') {
+            name = at + 1;
+        }
+    }
+    return name;
+}
+
+/* "python3.12", "libpython3.12.so.1.0", "Python312.dll" -> 12. */
 static int minor_in_name(const char *path)
 {
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
-    const char *at = strstr(name, "python3");
-    if (!at) {
+    static const char word[] = "python3";
+    const char *at = name_in(path);
+    size_t matched = 0;
+    for (; *at && matched < sizeof word - 1; at++) {
+        char letter = (char)tolower((unsigned char)*at);
+        matched = letter == word[matched] ? matched + 1 : letter == word[0] ? 1 : 0;
+    }
+    if (matched < sizeof word - 1) {
         return -1;
     }
-    at += strlen("python3");
     at += *at == '.';
     if (!isdigit((unsigned char)*at)) {
         return -1;
@@ -135,7 +152,10 @@ static void look_into(search *s, const image *im)
         return;
     }
     au_obj_range range;
-    candidate c = {0, 0, 0, minor_in_name(im->path), im->is_main, im->path};
+    candidate c = {0, 0, 0, minor_in_name(im->path), im->is_main, obj.long_bytes, im->path};
+    if (!s->long_bytes || im->is_main) {
+        s->long_bytes = obj.long_bytes;
+    }
     if (au_obj_find_section(&obj, "PyRuntime", &range) == AU_OBJ_OK) {
         c.runtime = range.vaddr + im->bias;
         c.size = range.size;
@@ -185,7 +205,7 @@ static int scan_region(void *baton, const au_region *region)
         }
         for (size_t i = 0; i + 8 <= len; i += 8) {
             if (memcmp(c->buf + i, "xdebugpy", 8) == 0) {
-                candidate found = {at + i, 0, 0, -1, 0, "(memory)"};
+                candidate found = {at + i, 0, 0, -1, 0, c->s->long_bytes ? c->s->long_bytes : 8, "(memory)"};
                 c->s->memory |= add_candidate(c->s, found) != 0;
             }
         }
@@ -290,7 +310,7 @@ static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t 
         }
     }
     *hexversion = c->hexversion;
-    switch (au_layout_from_debug_offsets(head, len, c->size, layout, hexversion)) {
+    switch (au_layout_from_debug_offsets(head, len, c->size, c->long_bytes, layout, hexversion)) {
     case AU_OFFSETS_OK:
         break;
     case AU_OFFSETS_UNKNOWN_VERSION:
@@ -309,7 +329,7 @@ static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t 
         if (minor < 10) {
             return UNSUPPORTED;
         }
-        const au_layout *table = au_layout_static(minor);
+        const au_layout *table = au_layout_static(minor, c->long_bytes);
         if (!table) {
             return minor > 15 ? UNSUPPORTED : NOT_TRUSTED;
         }
@@ -357,8 +377,9 @@ static void take(au_engine *e, au_proc *proc, const candidate *c, const au_layou
         .other_runtime = e->other_label,
     };
     e->main_ident = 0;
-    if (au__read_u64(&e->remote, c->runtime + layout->runtime_main_thread, &e->main_ident) != AU_OK) {
-        e->main_ident = 0;
+    uint8_t ident[8];
+    if (au__read(&e->remote, c->runtime + layout->runtime_main_thread, ident, (size_t)layout->long_bytes) == AU_OK) {
+        e->main_ident = au__ulong(layout, ident);
     }
     au__codes_reset(&e->codes, layout);
     memset(&e->links, 0, sizeof e->links);

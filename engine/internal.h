@@ -30,6 +30,14 @@ static inline uint64_t au__u64(const uint8_t *p)
     return v;
 }
 
+/** An unsigned long of the tracee, such as a thread id. */
+static inline uint64_t au__ulong(const au_layout *l, const uint8_t *p)
+{
+    uint32_t half;
+    memcpy(&half, p, sizeof half);
+    return l->long_bytes == 4 ? half : au__u64(p);
+}
+
 /** memcmp by words: that of some C libraries goes by bytes. */
 static inline int au__same_bytes(const void *a, const void *b, size_t len)
 {
@@ -505,6 +513,7 @@ typedef struct au_again {
     uint8_t even, steady, proven;
     uint8_t word_count;
     uint16_t word_at[9];            /* words of the thread state, and what they were */
+    uint8_t word_bytes[9];          /* 8, or 4 */
     uint32_t tstate, cframe, epoch; /* piece numbers */
     uint32_t first_cframe, first_frame;
     uint32_t frame_at; /* 3.11, 3.12: in the piece of the cframes, the word that leads to the frames */

@@ -46,7 +46,7 @@ au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, 
         out->data = au__u64(head + l->str_wstr);
         out->length_at = l->str_wstr + 24;
         out->length = au__u64(head + out->length_at);
-        out->width = 4;
+        out->width = r->layout.long_bytes == 4 ? 2 : 4;
         return au__plausible(out->data) && out->length <= STR_LENGTH_MAX ? AU_OK : AU_FAULT;
     }
     if (length > STR_LENGTH_MAX || (kind != 1 && kind != 2 && kind != 4) || (ascii && kind != 1)) {

@@ -83,7 +83,9 @@ static int is_thread(const au_engine *e, au_addr state)
 /* Reads who has the GIL of each interpreter. Threads with a proof keep it or lose it. -1: no memory. */
 static int gil_look(au_engine *e)
 {
-    enum { HOLDER = 8, SWITCHES = 24, WINDOW = SWITCHES + 8 - HOLDER }; /* struct _gil_runtime_state, LP64 and LLP64 */
+    /* struct _gil_runtime_state (pycore_gil.h): the count is an unsigned long behind the int `locked` */
+    enum { HOLDER = 8, LOCKED = 16, WINDOW = LOCKED + 16 - HOLDER };
+    const size_t switches_at = LOCKED + (size_t)e->remote.layout.long_bytes - HOLDER;
     size_t heads = e->heads_due ? au__heads_count(e) : 0;
     if (au__grow(&e->quiet_pieces, &e->quiet_piece_cap, e->interp_count + heads, sizeof *e->quiet_pieces, &e->stats)) {
         return -1;
@@ -113,7 +115,7 @@ static int gil_look(au_engine *e)
         if (e->interp_serial > 1) {             /* there are others, or have been */
             known = known && gil_of(e, interp) != shared && (holder != interp->gil_holder || is_thread(e, holder));
         }
-        uint32_t switches = known ? au__u32((const uint8_t *)piece->buf + (SWITCHES - HOLDER)) : 0;
+        uint32_t switches = known ? au__u32((const uint8_t *)piece->buf + switches_at) : 0;
         uint32_t passed = switches - interp->gil_switches;
         interp->gil_stands =
             known && interp->gil_known && (passed == 1 || (passed == 0 && holder == interp->gil_holder));

@@ -401,10 +401,10 @@ static int still_ours(const au_engine *e, const au_thread_rec *rec, const au_bat
 {
     const uint8_t *ts = b->ts;
     const au_layout *l = &e->remote.layout;
-    uint64_t native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__u64(ts + l->tstate_native_thread_id);
+    uint64_t native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__ulong(l, ts + l->tstate_native_thread_id);
     uint64_t unique = l->tstate_id == AU_ABSENT ? 0 : au__u64(ts + l->tstate_id);
     const au_piece *id = b->interp_id == UINT32_MAX ? NULL : &e->scratch.pieces[b->interp_id];
-    return au__u64(ts + l->tstate_interp) == rec->interp && au__u64(ts + l->tstate_thread_id) == rec->ident &&
+    return au__u64(ts + l->tstate_interp) == rec->interp && au__ulong(l, ts + l->tstate_thread_id) == rec->ident &&
            native == rec->native && unique == rec->unique &&
            (!id || (id->outcome == AU_OK && (int64_t)au__u64(id->buf) == rec->iid));
 }

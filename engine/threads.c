@@ -313,8 +313,8 @@ static au_outcome walk_threads(au_engine *e, const au_interp_rec *interp, size_t
         au_addr next = au__u64(head + l->tstate_next);
         identity id = {
             .addr = addr,
-            .ident = au__u64(head + l->tstate_thread_id),
-            .native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__u64(head + l->tstate_native_thread_id),
+            .ident = au__ulong(l, head + l->tstate_thread_id),
+            .native = l->tstate_native_thread_id == AU_ABSENT ? 0 : au__ulong(l, head + l->tstate_native_thread_id),
             .unique = l->tstate_id == AU_ABSENT ? 0 : au__u64(head + l->tstate_id),
         };
         size_t before = e->thread_count;

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     memcpy(&section, data, sizeof section);
-    if (au_layout_from_debug_offsets(data + 8, size - 8, section, &l, &version) != AU_OFFSETS_OK) {
+    if (au_layout_from_debug_offsets(data + 8, size - 8, section, data[7] & 1 ? 4 : 8, &l, &version) != AU_OFFSETS_OK) {
         return 0;
     }
     check(l.minor >= 13 && l.minor <= 15 && version >> 16 == (0x300 | l.minor));

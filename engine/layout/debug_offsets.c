@@ -137,7 +137,7 @@ static uint64_t word_at(const uint8_t *bytes, size_t at)
 }
 
 /* All that is read is a word or a pointer, but for these. */
-static uint32_t alignment(size_t member)
+static uint32_t alignment(size_t member, uint32_t long_bytes)
 {
     switch (member) {
     case F(frame_owner):
@@ -152,15 +152,18 @@ static uint32_t alignment(size_t member)
     case F(str_state):
     case F(int_digits):
         return 4;
+    case F(tstate_thread_id):
+    case F(tstate_native_thread_id):
+        return long_bytes;
     default:
         return 8;
     }
 }
 
-static int plausible(const uint8_t *bytes, const entry *e, int v)
+static int plausible(const uint8_t *bytes, const entry *e, int v, int long_bytes)
 {
     uint64_t offset = word_at(bytes, e->at[v]);
-    if (offset >= MOST || offset % alignment(e->member)) {
+    if (offset >= MOST || offset % alignment(e->member, (uint32_t)long_bytes)) {
         return 0;
     }
     if (e->size_at[v]) {
@@ -224,11 +227,13 @@ static void add_constants(au_layout *layout, const uint8_t *bytes, int v)
     layout->tagged = v >= 1;
     layout->shim_owner = 3;
     layout->ready_bit = -1;
-    /* free-threaded 3.14+ has a whole byte for `interned` before the other bits */
-    int wide = gil_free && v >= 1;
-    layout->kind_bit = wide ? 8 : 2;
-    layout->compact_bit = wide ? 11 : 5;
-    layout->ascii_bit = wide ? 12 : 6;
+    /* free-threaded 3.14+ has a whole byte for `interned` before the other bits; compilers for LLP64 begin bits of
+       another type in a word of their own */
+    unsigned before = !gil_free || v < 1 ? 2 : layout->long_bytes == 8 ? 8 : 0;
+    layout->str_state += before ? 0 : 4;
+    layout->kind_bit = before;
+    layout->compact_bit = before + 3;
+    layout->ascii_bit = before + 4;
 }
 
 /* What is looked at in the copy of a structure's head must lie in what is copied of it. */
@@ -243,7 +248,7 @@ static int copies_hold(const au_layout *l)
            l->int_size < l->int_digits && l->object_size + 8 <= l->bytes_data && l->type_basicsize < MOST;
 }
 
-au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len, uint64_t runtime_size,
+au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len, uint64_t runtime_size, int long_bytes,
                                                 au_layout *layout, uint64_t *hexversion)
 {
     if (len < 24 || memcmp(bytes, "xdebugpy", 8) != 0) {
@@ -275,7 +280,7 @@ au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len
         if (!e->at[v]) {
             continue;
         }
-        if (!plausible(bytes, e, v)) {
+        if (!plausible(bytes, e, v, long_bytes)) {
             return AU_OFFSETS_IMPLAUSIBLE;
         }
         uint32_t offset = (uint32_t)word_at(bytes, e->at[v]);
@@ -287,6 +292,7 @@ au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len
         return AU_OFFSETS_IMPLAUSIBLE;
     }
     found.minor = minor;
+    found.long_bytes = long_bytes;
     found.free_threaded = (int)free_threaded;
     add_constants(&found, bytes, v);
     /* the frame's fields must fit before its locals */

@@ -6,7 +6,7 @@
  * 3.13 and later publish most of it in memory (`_Py_DebugOffsets`, Include/internal/pycore_debug_offsets.h; in 3.13
  * pycore_runtime.h); `au_layout_from_debug_offsets` reads that table and adds the few constants that are in none.
  * 3.10 to 3.12 publish nothing: their tables were computed with offsetof() against the headers of 3.10.13, 3.11.7 and
- * 3.12.1 (LP64) and are admitted by live checks only (engine/find.c).
+ * 3.12.1 (LP64), 3.10.8, 3.11.3 and 3.12.1 (LLP64) and are admitted by live checks only (engine/find.c).
  *
  * All offsets are in bytes from the start of the structure that the name's first part says. AU_ABSENT: this build has
  * no such field.
@@ -111,6 +111,8 @@ typedef struct au_layout {
     AU_LAYOUT_FIELDS(AU_X)
 #undef AU_X
     unsigned minor;
+    int long_bytes; /**< of C's long: 8 (LP64) or 4 (LLP64). Thread ids are unsigned longs, and wchar_t has 2 bytes with
+                         the latter */
     int free_threaded;
     int gil_tells;       /**< last_holder and switch_number of the GIL are where au_engine looks: not free-threaded */
     int tagged;          /**< 3.14+: `executable` is a _PyStackRef */
@@ -123,8 +125,8 @@ typedef struct au_layout {
     uint32_t active_mask;                      /**< 3.12: bit of tstate_status; 0 otherwise */
 } au_layout;
 
-/** The static table of 3.10, 3.11 or 3.12 for a 64-bit target; NULL for any other minor. */
-const au_layout *au_layout_static(unsigned minor);
+/** The static table of 3.10, 3.11 or 3.12 for a 64-bit target whose C long is that long; NULL for any other minor. */
+const au_layout *au_layout_static(unsigned minor, int long_bytes);
 
 enum { AU_DEBUG_OFFSETS_MAX = 888, AU_DEBUG_OFFSETS_313 = 584, AU_DEBUG_OFFSETS_314 = 760, AU_DEBUG_OFFSETS_315 = 888 };
 
@@ -137,9 +139,10 @@ typedef enum au_offsets_verdict {
 
 /**
  * Judges and reads a `_Py_DebugOffsets` table from the first `len` bytes of `_PyRuntime`. `runtime_size` is the size
- * of the section it was found in, 0 if not known. *hexversion is PY_VERSION_HEX once the cookie was seen.
+ * of the section it was found in, 0 if not known; `long_bytes` is a fact of the object file that the runtime is in.
+ * *hexversion is PY_VERSION_HEX once the cookie was seen.
  */
-au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len, uint64_t runtime_size,
+au_offsets_verdict au_layout_from_debug_offsets(const uint8_t *bytes, size_t len, uint64_t runtime_size, int long_bytes,
                                                 au_layout *layout, uint64_t *hexversion);
 
 #endif

@@ -127,7 +127,7 @@ static int32_t expected(int build, size_t i)
         return layout_value(build, "runtime_state.gil_last_holder") - 8; /* pycore_gil.h: interval is before it */
     }
     if (strcmp(member, "tstate_id") == 0 && minor == 10) {
-        return 256; /* PyThreadState_GetID, 3.10.8 and 3.10.13 */
+        return layout_long_bytes(build) == 4 ? 248 : 256; /* PyThreadState_GetID, 3.10.8 and 3.10.13 */
     }
     if (strcmp(member, "frame_function") == 0 && minor >= 11) {
         return minor == 11 ? 0 : 16; /* pycore_frame.h: f_func, from 3.12 f_funcobj */
@@ -163,6 +163,9 @@ static void check_members(int build, const au_layout *layout)
     for (size_t i = 0; i < MEMBERS; i++) {
         uint32_t found = member_of(layout, i);
         int32_t want = expected(build, i);
+        if (strcmp(members[i].member, "str_state") == 0) {
+            continue; /* the word of it with the bits, see below */
+        }
         if (found == AU_ABSENT && may_be_left_out(members[i].member, minor)) {
             continue;
         }
@@ -180,11 +183,15 @@ static void check_members(int build, const au_layout *layout)
         }
     }
     ck_assert_uint_eq(layout->minor, minor);
+    ck_assert_int_eq(layout->long_bytes, layout_long_bytes(build));
     ck_assert_int_eq(layout->free_threaded, layout_free_threaded(build));
     ck_assert_int_eq(layout->tagged, minor >= 14);
-    ck_assert_uint_eq(layout->kind_bit, (unsigned)layout_value(build, "unicode_object.state_kind.bit"));
-    ck_assert_uint_eq(layout->compact_bit, (unsigned)layout_value(build, "unicode_object.state_compact.bit"));
-    ck_assert_uint_eq(layout->ascii_bit, (unsigned)layout_value(build, "unicode_object.state_ascii.bit"));
+    ck_assert(layout->str_state == (unsigned)layout_value(build, "unicode_object.state") ||
+              (layout->long_bytes == 4 && layout->free_threaded && minor >= 14));
+    unsigned bits = (layout->str_state - (unsigned)layout_value(build, "unicode_object.state")) * 8;
+    ck_assert_uint_eq(bits + layout->kind_bit, (unsigned)layout_value(build, "unicode_object.state_kind.bit"));
+    ck_assert_uint_eq(bits + layout->compact_bit, (unsigned)layout_value(build, "unicode_object.state_compact.bit"));
+    ck_assert_uint_eq(bits + layout->ascii_bit, (unsigned)layout_value(build, "unicode_object.state_ascii.bit"));
     int32_t ready = layout_value(build, "unicode_object.state_ready.bit");
     ck_assert_int_eq(layout->ready_bit, ready == LAYOUT_NONE ? -1 : ready);
     ck_assert_int_eq((int)layout->table, minor == 10 ? AU_TABLE_310 : AU_TABLE_311);
@@ -222,27 +229,35 @@ START_TEST(complete){
 {
     uint8_t table[AU_DEBUG_OFFSETS_MAX];
     uint64_t version = 0;
+    memset(table, 0, sizeof table);
     size_t size = layout_table(_i, table);
     if (!size) {
-        const au_layout *fixed = au_layout_static(layout_version(_i) >> 16 & 0xff);
+        const au_layout *fixed = au_layout_static(layout_version(_i) >> 16 & 0xff, layout_long_bytes(_i));
         ck_assert(fixed != NULL);
         check_members(_i, fixed);
-        ck_assert_int_eq(au_layout_from_debug_offsets(table, sizeof table, 0, &(au_layout){0}, &version),
-                         AU_OFFSETS_NO_COOKIE);
+        ck_assert_int_eq(
+            au_layout_from_debug_offsets(table, sizeof table, 0, layout_long_bytes(_i), &(au_layout){0}, &version),
+            AU_OFFSETS_NO_COOKIE);
         return;
     }
     au_layout layout;
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, 0, &layout, &version), AU_OFFSETS_OK);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(_i), &layout, &version),
+                     AU_OFFSETS_OK);
     ck_assert_uint_eq(version, layout_version(_i));
     check_members(_i, &layout);
     uint64_t own = (uint64_t)layout_value(_i, "runtime_state.size");
     /* the section may be larger than the state (alignment) but not smaller */
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, own, &layout, &version), AU_OFFSETS_OK);
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, own + 64, &layout, &version), AU_OFFSETS_OK);
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, own - 1, &layout, &version), AU_OFFSETS_IMPLAUSIBLE);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, own, layout_long_bytes(_i), &layout, &version),
+                     AU_OFFSETS_OK);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, own + 64, layout_long_bytes(_i), &layout, &version),
+                     AU_OFFSETS_OK);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, own - 1, layout_long_bytes(_i), &layout, &version),
+                     AU_OFFSETS_IMPLAUSIBLE);
     /* a longer copy changes nothing, a shorter one is not read */
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, sizeof table, own, &layout, &version), AU_OFFSETS_OK);
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, size - 1, own, &layout, &version), AU_OFFSETS_IMPLAUSIBLE);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, sizeof table, own, layout_long_bytes(_i), &layout, &version),
+                     AU_OFFSETS_OK);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, size - 1, own, layout_long_bytes(_i), &layout, &version),
+                     AU_OFFSETS_IMPLAUSIBLE);
 }
 END_TEST
 
@@ -253,9 +268,9 @@ static void put(uint8_t *at, uint64_t value)
     }
 }
 
-/* Builds with a table, one of each minor and kind. */
-static const char *const liars[] = {"3.13.18-x86_64",  "3.13.18t-x86_64", "3.14.10-x86_64",
-                                    "3.14.10t-x86_64", "3.15.2-x86_64",   "3.15.2t-x86_64"};
+/* Builds with a table, one of each minor and kind, and two whose long has 4 bytes. */
+static const char *const liars[] = {"3.13.18-x86_64", "3.13.18t-x86_64", "3.14.10-x86_64",   "3.14.10t-x86_64",
+                                    "3.15.2-x86_64",  "3.15.2t-x86_64",  "3.13.5-win_amd64", "3.14.3-win_amd64"};
 
 /* A table with one absurd word: refused if the reader uses the word, and never a layout with an absurd offset in it. */
 START_TEST(lies)
@@ -270,7 +285,8 @@ START_TEST(lies)
     int refused = 0;
     ck_assert_int_ge(build, 0);
     size_t size = layout_table(build, table);
-    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, 0, &truth, &version), AU_OFFSETS_OK);
+    ck_assert_int_eq(au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(build), &truth, &version),
+                     AU_OFFSETS_OK);
     for (size_t n = 0; layout_name(n); n++) {
         int place = layout_place(minor, layout_name(n));
         if (place < 24) {
@@ -284,7 +300,8 @@ START_TEST(lies)
             memset(&layout, 0xa5, sizeof layout);
             au_layout untouched = layout;
             uint64_t runtime_size = (uint64_t)layout_value(build, "runtime_state.size");
-            switch (au_layout_from_debug_offsets(lie, size, big ? runtime_size : 0, &layout, &version)) {
+            switch (au_layout_from_debug_offsets(lie, size, big ? runtime_size : 0, layout_long_bytes(build), &layout,
+                                                 &version)) {
             case AU_OFFSETS_OK: /* a word that is not used: then nothing may come of it */
                 ck_assert_msg(memcmp(&layout, &truth, sizeof layout) == 0, "%s: %s = %llx is believed",
                               layout_label(build), layout_name(n), (unsigned long long)absurd[k]);
@@ -345,13 +362,15 @@ START_TEST(outside)
     for (size_t i = 0; i < sizeof pointers / sizeof pointers[0]; i++) {
         memcpy(lie, table, sizeof lie);
         put(lie + layout_place(minor, pointers[i]), (uint64_t)layout_value(build, pointers[i]) | 4);
-        ck_assert_msg(au_layout_from_debug_offsets(lie, size, 0, &layout, &version) == AU_OFFSETS_IMPLAUSIBLE,
+        ck_assert_msg(au_layout_from_debug_offsets(lie, size, 0, layout_long_bytes(build), &layout, &version) ==
+                          AU_OFFSETS_IMPLAUSIBLE,
                       "%s: unaligned %s is believed", layout_label(build), pointers[i]);
     }
     for (size_t i = 0; i < sizeof within / sizeof within[0]; i++) {
         memcpy(lie, table, sizeof lie);
         put(lie + layout_place(minor, within[i].member), (uint64_t)layout_value(build, within[i].size));
-        ck_assert_msg(au_layout_from_debug_offsets(lie, size, 0, &layout, &version) == AU_OFFSETS_IMPLAUSIBLE,
+        ck_assert_msg(au_layout_from_debug_offsets(lie, size, 0, layout_long_bytes(build), &layout, &version) ==
+                          AU_OFFSETS_IMPLAUSIBLE,
                       "%s: %s at the end of its structure is believed", layout_label(build), within[i].member);
     }
 }
@@ -365,38 +384,44 @@ START_TEST(heads)
     int build = layout_find(liars[_i]);
     size_t size = layout_table(build, table);
     for (size_t len = 0; len < size; len++) {
-        au_offsets_verdict v = au_layout_from_debug_offsets(table, len, 0, &layout, &version);
+        au_offsets_verdict v = au_layout_from_debug_offsets(table, len, 0, layout_long_bytes(build), &layout, &version);
         ck_assert_int_eq((int)v, len < 24 ? AU_OFFSETS_NO_COOKIE : AU_OFFSETS_IMPLAUSIBLE);
     }
     static const uint64_t versions[] = {0x030c07f0, 0x031000a0, 0x03ff00f0,           0x040d00f0,
                                         0x020d00f0, 0,          UINT64_C(0x1030d00f0)};
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
         put(table + 8, versions[i]);
-        ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, &layout, &version),
+        ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(build), &layout, &version),
                          AU_OFFSETS_UNKNOWN_VERSION);
         ck_assert_uint_eq(version, versions[i]);
     }
     /* any release level of a known minor is taken */
     for (uint64_t level = 0xa0; level <= 0xf0; level += 0x10) {
         put(table + 8, (layout_version(build) & ~0xffu) | level);
-        ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, &layout, &version), AU_OFFSETS_OK);
+        ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(build), &layout, &version),
+                         AU_OFFSETS_OK);
     }
     put(table + 16, 2);
-    ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, &layout, &version), AU_OFFSETS_IMPLAUSIBLE);
+    ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(build), &layout, &version),
+                     AU_OFFSETS_IMPLAUSIBLE);
     put(table + 16, !layout_free_threaded(build)); /* the object's size says something else */
-    ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, &layout, &version), AU_OFFSETS_IMPLAUSIBLE);
+    ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(build), &layout, &version),
+                     AU_OFFSETS_IMPLAUSIBLE);
     put(table + 16, (uint64_t)layout_free_threaded(build));
     table[0] ^= 1;
-    ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, &layout, &version), AU_OFFSETS_NO_COOKIE);
+    ck_assert_int_eq((int)au_layout_from_debug_offsets(table, size, 0, layout_long_bytes(build), &layout, &version),
+                     AU_OFFSETS_NO_COOKIE);
 }
 END_TEST
 
 START_TEST(static_tables)
 {
     for (unsigned minor = 0; minor < 40; minor++) {
-        const au_layout *layout = au_layout_static(minor);
-        ck_assert_int_eq(layout != NULL, minor >= 10 && minor <= 12);
-        ck_assert(!layout || layout->minor == minor);
+        for (int long_bytes = 4; long_bytes <= 8; long_bytes += 4) {
+            const au_layout *layout = au_layout_static(minor, long_bytes);
+            ck_assert_int_eq(layout != NULL, minor >= 10 && minor <= 12);
+            ck_assert(!layout || (layout->minor == minor && layout->long_bytes == long_bytes));
+        }
     }
 }
 END_TEST

@@ -5,7 +5,7 @@
 
 #include "tests/engine/layouts.h"
 
-enum { BUILDS_MAX = 28 };
+enum { BUILDS_MAX = 35 };
 
 typedef struct layout_row {
     const char *name;
@@ -49,6 +49,11 @@ uint32_t layout_version(int build)
 int layout_free_threaded(int build)
 {
     return (int)layout_free_threadeds[build];
+}
+
+int layout_long_bytes(int build)
+{
+    return (int)layout_longs[build];
 }
 
 static const layout_row *row_of(const char *name)

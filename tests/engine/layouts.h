@@ -26,6 +26,9 @@ int layout_find(const char *label);
 uint32_t layout_version(int build);
 int layout_free_threaded(int build);
 
+/** Bytes of C's long. */
+int layout_long_bytes(int build);
+
 /** An offset, "structure.member"; LAYOUT_NONE when this build has no such member. */
 int32_t layout_value(int build, const char *name);
 

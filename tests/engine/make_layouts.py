@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes data/layouts.inc, what the layout tests compare with, from facts that were computed elsewhere.
 
-    make_layouts.py OFFSETS.json > data/layouts.inc
+    make_layouts.py OFFSETS.json [OFFSETS.json...] > data/layouts.inc
 
 OFFSETS.json holds, for each build of CPython, offsetof() and sizeof over that build's own headers (`layouts`: label ->
 {"structure.member": value}), and for each minor where each word of `_Py_DebugOffsets` stands (`debug_offsets_table`).
-Kept are the 64-bit builds; builds that agree in every kept value are one column.
+Later files
+only need `layouts`. Kept are the 64-bit builds (of the later files those whose C long has 4 bytes); builds that agree in every kept value are one column.
 """
 import json
 import sys
@@ -34,11 +35,15 @@ def main():
     for table in tables.values():
         fields += [f for f in table if f not in fields and f != '_size']
     fields += [f for f in EXTRA if f not in fields]
+    for name in sys.argv[2:]:
+        with open(name, encoding='utf-8') as file:
+            more = json.load(file)['layouts']
+        facts['layouts'].update({label: layout for label, layout in more.items() if layout['sizeof_long'] == 4})
     columns = {}
     for label, layout in facts['layouts'].items():
         if layout['sizeof_pointer'] != 8:
             continue
-        values = [layout['version_hex'], layout['free_threaded']]
+        values = [layout['version_hex'], layout['free_threaded'], layout['sizeof_long']]
         for field in fields:
             if field in ('cookie', 'version', 'free_threaded'):
                 values.append(ABSENT)
@@ -53,13 +58,13 @@ def main():
     for labels in columns.values():
         print(f'    "{" ".join(labels)}",')
     print('};')
-    for i, name in enumerate(('layout_versions', 'layout_free_threadeds')):
+    for i, name in enumerate(('layout_versions', 'layout_free_threadeds', 'layout_longs')):
         print(f'static const uint32_t {name}[{len(columns)}] = {{' + ', '.join(
             hex(c[i]) if i == 0 else str(c[i]) for c in columns) + '};')
     print('static const layout_row layout_rows[] = {')
     for i, field in enumerate(fields):
         places = ', '.join(str(tables[minor].get(field, -1)) for minor in (13, 14, 15))
-        values = ', '.join('NONE' if c[2 + i] == ABSENT else str(c[2 + i]) for c in columns)
+        values = ', '.join('NONE' if c[3 + i] == ABSENT else str(c[3 + i]) for c in columns)
         print(f'    {{"{field}", {{{places}}}, {{{values}}}}},')
     print('};')
     print('#undef NONE')

@@ -70,10 +70,12 @@ world *world_create_in(au_image *image, const char *label, int nth, int is_main,
     size_t size = layout_table(w->build, table);
     if (size) {
         uint64_t version;
-        must(au_layout_from_debug_offsets(table, size, w->runtime_size, &w->l, &version) == AU_OFFSETS_OK, "layout");
+        must(au_layout_from_debug_offsets(table, size, w->runtime_size, layout_long_bytes(w->build), &w->l, &version) ==
+                 AU_OFFSETS_OK,
+             "layout");
         must(au_image_write(image, w->runtime, table, size) == 0, "write");
     } else {
-        w->l = *au_layout_static(w->minor);
+        w->l = *au_layout_static(w->minor, layout_long_bytes(w->build));
     }
     if (is_main >= 0) {
         world_module(w, is_main, path, W_MODULE_SECTIONS, 0);
