@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "platform/platform.h"
+
 /* ---- showing ------------------------------------------------------------------------------------------------ */
 
 const char *au_sign_text(au_sign sign)
@@ -60,17 +62,16 @@ const char *au_message_shortage(int os_code)
 {
     apr_status_t status = APR_FROM_OS_ERROR(os_code);
     if (APR_STATUS_IS_EMFILE(status)) {
-        return "raise the limit of open files, for example: ulimit -n 1024";
+        return au_platform_remedies()->open_files;
     }
     if (APR_STATUS_IS_ENFILE(status)) {
-        return "the whole system has too many files open: end other programs, or raise fs.file-max";
+        return au_platform_remedies()->all_files;
     }
     if (APR_STATUS_IS_ENOMEM(status)) {
-        return "raise the limit of memory (ulimit -v, or memory.max of the control group), or end other programs";
+        return au_platform_remedies()->memory;
     }
     if (APR_STATUS_IS_EAGAIN(status)) {
-        return "raise the limit of processes and threads (ulimit -u, or pids.max of the control group) or that of "
-               "memory (ulimit -v)";
+        return au_platform_remedies()->tasks;
     }
     return NULL;
 }
@@ -82,9 +83,9 @@ static const char *remedy_of_kind(au_errcode code)
     case AU_ERR_USAGE:
         return NULL;
     case AU_ERR_PERMISSION:
-        return "run austin as root (sudo), or give it the capability CAP_SYS_PTRACE";
+        return au_platform_remedies()->any_right;
     case AU_ERR_GONE:
-        return "start the program again, or look up the PID again, for example with 'pgrep -af python'";
+        return "start the program again, or look up the PID again";
     case AU_ERR_MEMORY:
         return au_message_shortage(ENOMEM);
     case AU_ERR_IO:
@@ -216,9 +217,7 @@ au_error *au_message_launch_failed(const au_subject *subject, au_error *why)
     error = because(error, why);
     const char *shortage = au_message_shortage(error->os_code);
     if (!error->hint) {
-        error = au_error_hint(error, "%s",
-                              shortage ? shortage
-                                       : "check the name of the program, PATH, and that the file may be executed");
+        error = au_error_hint(error, "%s", shortage ? shortage : au_platform_remedies()->a_command);
     }
     return error;
 }
@@ -232,7 +231,7 @@ au_error *au_message_ended_early(const au_subject *subject, uint64_t lived_ms)
     if (!subject->command) {
         return au_error_hint(
             au_error_create(AU_ERR_OS, 0, "Cannot attach to %s: it has ended, or there is no such process", name),
-            "look up the PID again, for example with 'pgrep -af python'");
+            "look up the PID again, for example with '%s'", au_platform_remedies()->look_up_pids);
     }
     if (lived_ms >= NO_PYTHON_STARTS_THAT_SLOWLY_MS) {
         au_error *error = au_error_create(AU_ERR_PYTHON, 0, "Cannot launch %s: it is not a Python program", name);
@@ -277,7 +276,8 @@ au_error *au_message_attach_failed(const au_subject *subject, au_error *why)
     if (!error->hint && shortage) {
         error = au_error_hint(error, "%s", shortage);
     } else if (!error->hint && !subject->command && error->code == AU_ERR_OS) {
-        error = au_error_hint(error, "look up the PID again, for example with 'pgrep -af python'");
+        error =
+            au_error_hint(error, "look up the PID again, for example with '%s'", au_platform_remedies()->look_up_pids);
     } else if (!error->hint) { /* a file or a value of the process, and none of ours */
         error = au_error_hint(error, "%s", remedy_of_kind(AU_ERR_OS));
     }
@@ -336,6 +336,10 @@ static au_error *missing_right(au_error *error, const au_subject *subject, const
     }
     switch (explanation->right) {
     case AU_RIGHT_OTHER_USER:
+        if (explanation->uid < 0) { /* users have no numbers there */
+            error = au_error_cause(error, "process %" PRId64 " belongs to another user", pid);
+            return au_error_hint(error, "%s", au_platform_remedies()->any_right);
+        }
         error = au_error_cause(error, "process %" PRId64 " belongs to the user with id %" PRId64 ", not to you", pid,
                                explanation->uid);
         return explanation->is_root
@@ -382,6 +386,13 @@ static au_error *missing_right(au_error *error, const au_subject *subject, const
     case AU_RIGHT_ROOT:
         error = au_error_cause(error, "this system lets only root read other processes");
         return au_error_hint(error, "run austin as root: sudo austin ...");
+    case AU_RIGHT_ELEVATION:
+        error =
+            au_error_cause(error, "process %" PRId64 " runs with an administrator's rights, and austin does not", pid);
+        return au_error_hint(error, "%s", au_platform_remedies()->any_right);
+    case AU_RIGHT_PROTECTED:
+        error = au_error_cause(error, "the system lets no program read process %" PRId64, pid);
+        return au_error_hint(error, "%s", au_platform_remedies()->no_right);
     case AU_RIGHT_NAMESPACE: /* nobody without the capability */
     case AU_RIGHT_UNKNOWN:
     case AU_RIGHT_NONE_MISSING:
@@ -398,10 +409,10 @@ au_error *au_message_not_permitted(const au_subject *subject, const au_explanati
     error = because(error, why);
     error = missing_right(error, subject, explanation);
     if (!error->hint) {
-        error = au_error_hint(
-            error, explanation->in_container ? "start the container with: docker run --cap-add SYS_PTRACE"
-                   : explanation->is_root    ? "run austin where root has the capability CAP_SYS_PTRACE"
-                                             : "run austin as root (sudo), or give it the capability CAP_SYS_PTRACE");
+        error = au_error_hint(error, "%s",
+                              explanation->in_container ? "start the container with: docker run --cap-add SYS_PTRACE"
+                              : explanation->is_root    ? au_platform_remedies()->no_right
+                                                        : au_platform_remedies()->any_right);
     }
     return error;
 }
@@ -424,7 +435,7 @@ static const char *remedy_of_place(const au_output_failure *failure)
 {
     apr_status_t status = failure->status;
     if (failure->folder_gone) {
-        return "change to a folder that is there (cd), or give an absolute path, for example: -o /tmp/profile.mojo";
+        return "change to a folder that is there (cd), or give an absolute path";
     }
     if (APR_STATUS_IS_EACCES(status) || status == EPERM || status == EROFS) {
         return "choose a file in a folder that you may write to";
@@ -458,7 +469,7 @@ au_error *au_message_output_failed(const au_output_failure *failure)
                            failure->folder_gone ? "the current folder has been deleted"
                                                 : apr_strerror(status, text, sizeof text));
     if (status == EFBIG) {
-        return au_error_hint(error, "raise the limit of file sizes (ulimit -f) or choose another file system%s", kept);
+        return au_error_hint(error, "%s%s", au_platform_remedies()->file_size, kept);
     }
     if (APR_STATUS_IS_ENOSPC(status) || is_over_quota(status)) {
         return au_error_hint(error, "make room or choose another file%s", kept);

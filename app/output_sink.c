@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <apr_errno.h>
 #include <apr_file_io.h>
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <string.h>
 
@@ -37,8 +38,7 @@ static int folder_is_there(const file_sink *sink, apr_status_t status)
     if (!sink->name || sink->file || !APR_STATUS_IS_ENOENT(status)) {
         return 0;
     }
-    const char *end = strrchr(sink->name, '/');
-    size_t length = end ? (size_t)(end - sink->name) + 1 : 0;
+    size_t length = (size_t)(apr_filepath_name_get(sink->name) - sink->name);
     if (length >= sizeof folder) {
         return 0;
     }
@@ -66,7 +66,8 @@ static au_error *write_file(au_output_sink *base, const void *bytes, size_t len)
     if (sink->file) {
         status = apr_file_write_full(sink->file, bytes, len, &done);
     } else {
-        status = (apr_status_t)au_write_all(AU_FD_STDOUT, bytes, len);
+        int failed = au_write_all(AU_FD_STDOUT, bytes, len);
+        status = failed ? APR_FROM_OS_ERROR(failed) : APR_SUCCESS;
         done = status == APR_SUCCESS ? len : 0;
     }
     sink->written += (apr_off_t)done;

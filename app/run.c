@@ -375,6 +375,7 @@ static int abandon(run *me, au_failure failure)
 static au_error *find_python(run *me, const au_python **python)
 {
     au_error *error;
+    au_target_follow(&me->target, me->options, &me->words);
     while ((error = au_engine_find(me->engine, me->target.proc, python))) {
         error = au_target_reopen(&me->target, me->options, error);
         if (error) {

@@ -2,6 +2,7 @@
 #include "app/target.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -9,6 +10,8 @@ enum {
     SLICE_MS = 50,         /* between two looks for another signal */
     LAST_MOMENTS_MS = 500, /* from the child's end until the engine must have noticed */
     RETRY_NS = 5000000,    /* between two looks at a child that cannot be read yet */
+    FOLLOW_NS = 10000000,  /* between two looks for an interpreter below a program */
+    MOST_BELOW = 4096,     /* processes below it that are looked at */
     INTERRUPT_SIGNAL = 2   /* SIGINT: POSIX.1-2017, utility kill */
 };
 
@@ -123,6 +126,118 @@ au_failure au_target_open(au_target *target, const au_options *options)
     return why ? au_target_explain(target, options, why) : failure(AU_SIGN_NONE, NULL);
 }
 
+/* ---- programs that stand for an interpreter ----------------------------------------------------------------- */
+
+typedef struct family {
+    au_process *all;
+    size_t count, cap;
+    int no_memory;
+} family;
+
+static int add_process(void *baton, const au_process *process)
+{
+    family *f = baton;
+    if (f->count == f->cap) {
+        size_t cap = f->cap ? f->cap * 2 : 128;
+        au_process *grown = realloc(f->all, cap * sizeof *grown);
+        if (!grown) {
+            f->no_memory = 1;
+            return 1;
+        }
+        f->all = grown;
+        f->cap = cap;
+    }
+    f->all[f->count++] = *process;
+    return 0;
+}
+
+/* The number of a parent that has ended may be somebody else's by now: who was there later made nobody. */
+static int is_child_of(const au_process *process, const au_process *parent)
+{
+    return process->parent == parent->pid && process->pid != parent->pid &&
+           process->start_time_ns >= parent->start_time_ns;
+}
+
+/*
+ * The one interpreter below `top`, opened; NULL: there is none, or more than one. What an interpreter has started
+ * itself is not looked at. `below` is room for as many as `f` has.
+ */
+static au_proc *find_below(const au_target *target, const family *f, const au_process *top, const au_process **below)
+{
+    au_proc *found = NULL;
+    size_t count = 0, looked = 0;
+    below[count++] = top;
+    for (; looked < count; looked++) {
+        for (size_t i = 0; i < f->count && count < f->count; i++) {
+            const au_process *process = &f->all[i];
+            au_proc *proc = NULL;
+            if (!is_child_of(process, below[looked]) || process == top || count >= MOST_BELOW) {
+                continue;
+            }
+            au_error *error = target->sys->ops->open(target->sys, process->pid, AU_WANT_READ, &proc);
+            if (error) {
+                au_error_clear(error);
+                continue;
+            }
+            if (!au_engine_is_python(target->sys, proc)) {
+                target->sys->ops->close(proc);
+                below[count++] = process;
+            } else if (found) {
+                target->sys->ops->close(proc);
+                target->sys->ops->close(found);
+                return NULL;
+            } else {
+                found = proc;
+            }
+        }
+    }
+    return found;
+}
+
+static au_proc *look_below(const au_target *target)
+{
+    family f = {0};
+    au_proc *found = NULL;
+    au_error_clear(target->sys->ops->processes(target->sys, add_process, &f));
+    const au_process **below = f.no_memory || !f.count ? NULL : malloc(f.count * sizeof(const au_process *));
+    for (size_t i = 0; below && i < f.count; i++) {
+        if (f.all[i].pid == target->subject.pid) {
+            found = find_below(target, &f, &f.all[i], below);
+            break;
+        }
+    }
+    free(below);
+    free(f.all);
+    return found;
+}
+
+void au_target_follow(au_target *target, const au_options *options, const au_console *console)
+{
+    uint64_t start = now_ns(target);
+    if (!(target->sys->ops->caps & AU_CAP_LAUNCHERS)) {
+        return;
+    }
+    while (au_signals_ending() == AU_END_NONE && !au_engine_is_python(target->sys, target->proc)) {
+        au_proc *found = look_below(target);
+        if (found) {
+            target->sys->ops->close(target->proc);
+            target->proc = found;
+            target->subject.pid = found->pid;
+            if (!options->pipe) {
+                au_message_say(console, AU_SIGN_SNAKE,
+                               "The interpreter is process %" PRId64 ", which was started by %s.", found->pid,
+                               target->subject.command ? target->subject.command : "the one that was named");
+            }
+            return;
+        }
+        (void)au_target_poll(target);
+        if ((target->child && has_ended(target)) || now_ns(target) - start >= options->timeout_ms * (uint64_t)1000000) {
+            return;
+        }
+        (void)target->sys->ops->sleep_until(target->sys, now_ns(target) + FOLLOW_NS);
+    }
+}
+
 au_error *au_target_reopen(au_target *target, const au_options *options, au_error *why)
 {
     if (!target->child || (why->code != AU_ERR_PERMISSION && why->code != AU_ERR_GONE) || !may_retry(target, options) ||
@@ -182,9 +297,10 @@ void au_target_end(au_target *target, au_stop how, const au_console *console)
     au_child_signal(target->child, AU_STOP_TERMINATE);
     if (!ends_in_time(target)) {
         au_message_say(console, AU_SIGN_WARNING,
-                       "\"%s\" was asked to end, but still runs as process %" PRId64
-                       ". It is left alone; 'kill -KILL %" PRId64 "' ends it.",
-                       target->subject.command, target->subject.pid, target->subject.pid);
+                       "\"%s\" was asked to end, but still runs as process %" PRId64 ". It is left alone; '%s %" PRId64
+                       "' ends it.",
+                       target->subject.command, target->subject.pid, au_platform_remedies()->end_process,
+                       target->subject.pid);
     }
 }
 

@@ -165,6 +165,27 @@ au_error *au_engine_find(au_engine *e, au_proc *proc, const au_python **python)
     return error;
 }
 
+static int refuse(au_sink *sink, const au_sample *sample)
+{
+    (void)sink, (void)sample;
+    return 1;
+}
+
+int au_engine_is_python(au_sys *sys, au_proc *proc)
+{
+    const au_engine_options options = {.interval_us = 1};
+    au_sink nobody = {.sample = refuse};
+    au_engine *e = NULL;
+    au_error *error = au_engine_create(&options, sys, &nobody, &e);
+    if (!error) {
+        error = au__find_once(e, proc);
+        au_engine_destroy(e);
+    }
+    int found = error == NULL;
+    au_error_clear(error);
+    return found;
+}
+
 /* ---- who runs -------------------------------------------------------------------------------------------------- */
 
 /* A look at the switch count is due now and then of a thread whose stack stands to the instruction. */
@@ -192,8 +213,8 @@ static int ask_states(au_engine *e)
     int exact = (ops->caps & AU_CAP_SWITCHES) != 0;
     const unsigned whole = AU_STATE_SWITCHES | AU_STATE_RUN | au__cpu_wanted(e);
     size_t n = 0;
-    if (!(ops->caps & AU_CAP_THREAD_STATES)) {
-        return 0;
+    if (!(ops->caps & AU_CAP_THREAD_STATES) || (e->options.mode == AU_MODE_WALL && !exact)) {
+        return 0; /* what wall mode wants to know is who has not run: a state alone does not prove that */
     }
     e->asks = ASKS;
     size_t cap = e->states_cap;

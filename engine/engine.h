@@ -139,6 +139,9 @@ void au_engine_set_found(au_engine *engine, au_found_fn found, void *baton);
  */
 au_error *au_engine_find(au_engine *engine, au_proc *proc, const au_python **python);
 
+/** One look, without waiting: is there an interpreter that au_engine_find would find? Needs no engine. */
+int au_engine_is_python(au_sys *sys, au_proc *proc);
+
 /**
  * Samples until something in au_ran happens. When the tracee turns into another program (exec), looks for an
  * interpreter there for up to timeout_ms. An error is something that no retry helps against (memory).

@@ -67,7 +67,13 @@ enum {
     AU_CAP_SYMBOLISE = 1u << 11,    /**< symbolise */
     AU_CAP_KERNEL_STACK = 1u << 12, /**< kernel_stack */
     AU_CAP_MODULE_FILE = 1u << 13,  /**< module_read can serve a module's file, not only its memory */
-    AU_CAP_THREAD_CPU = 1u << 14    /**< thread_states: `cpu_ns`, `waited_ns` */
+    AU_CAP_THREAD_CPU = 1u << 14,   /**< thread_states: `cpu_ns`, `waited_ns` */
+    AU_CAP_LAUNCHERS = 1u << 15,    /**< no member, but a fact: a program cannot become another one here, so that what
+                                         stands for an interpreter (of a virtual environment, say) is its parent */
+    AU_CAP_STATES_TOLD = 1u << 16   /**< thread_states: the system itself tells run states, at once and all of them. A
+                                         port without it judges by what threads have used: it says AU_RUN_UNKNOWN until
+                                         it has seen a thread for a while, is late by some clock ticks, and takes a
+                                         stopped thread for one that sleeps */
 };
 
 /** What `open` shall be able to do later. */
@@ -179,7 +185,8 @@ typedef struct au_thread_state {
 } au_thread_state;
 
 typedef enum au_id_kind {
-    AU_ID_PTHREAD,   /**< a pthread_t of the tracee (glibc, macOS) */
+    AU_ID_PTHREAD,   /**< what Python takes for a thread's identity: a pthread_t of the tracee; where threads have but
+                          one number, that */
     AU_ID_NAMESPACED /**< a thread id as the tracee's own PID namespace numbers it */
 } au_id_kind;
 
@@ -232,7 +239,9 @@ typedef enum au_right {
     AU_RIGHT_NAMESPACE,    /**< we have the capability, but not in the user namespace of the process */
     AU_RIGHT_SECCOMP,      /**< the system call itself is refused to us (container without SYS_PTRACE) */
     AU_RIGHT_HARDENED,     /**< macOS: hardened runtime or SIP */
-    AU_RIGHT_ROOT          /**< macOS: needs root in any case */
+    AU_RIGHT_ROOT,         /**< macOS: needs root in any case */
+    AU_RIGHT_ELEVATION,    /**< Windows: it runs with an administrator's rights, we do not */
+    AU_RIGHT_PROTECTED     /**< Windows: a protected process, which no program may read */
 } au_right;
 
 typedef struct au_explanation {
@@ -240,7 +249,7 @@ typedef struct au_explanation {
     int64_t uid; /**< owner of the process; -1 if not known */
     int scope;   /**< AU_RIGHT_PTRACE_SCOPE: kernel.yama.ptrace_scope */
     int in_container;
-    int is_root;   /**< we are user 0: that is not what is missing */
+    int is_root;   /**< we are user 0 (Windows: elevated): that is not what is missing */
     int may_trace; /**< Linux: we have CAP_SYS_PTRACE: neither is that */
 } au_explanation;
 

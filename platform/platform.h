@@ -18,6 +18,22 @@
 /** The system of this port: one static instance, nothing to free. */
 au_sys *au_platform_sys(void);
 
+/** What helps on this system, in words that follow on "to do: " or "with ". Constant. */
+typedef struct au_remedies {
+    const char *look_up_pids; /**< a command that lists the Pythons that run */
+    const char *end_process;  /**< a command that ends the process whose number follows, whatever it does */
+    const char *any_right;    /**< how to get the right to read any process */
+    const char *no_right;     /**< ... for somebody who should have it and is refused */
+    const char *open_files;   /**< we have too many files open ... */
+    const char *all_files;    /**< ... or the whole system has */
+    const char *memory;
+    const char *tasks;     /**< no more threads or processes */
+    const char *file_size; /**< a file may not become that large */
+    const char *a_command; /**< what must be true of a program that is launched */
+} au_remedies;
+
+const au_remedies *au_platform_remedies(void);
+
 /* ---- launching ---------------------------------------------------------------------------------------------- */
 
 typedef struct au_child au_child;

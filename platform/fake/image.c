@@ -632,7 +632,7 @@ static const au_proc_ops image_ops = {
     .size = sizeof(au_proc_ops),
     .name = "image",
     .caps = AU_CAP_THREADS | AU_CAP_THREAD_STATES | AU_CAP_SWITCHES | AU_CAP_THREAD_ID_OF | AU_CAP_THREAD_NAME |
-            AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU,
+            AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU | AU_CAP_STATES_TOLD,
     .open = image_open,
     .close = image_close,
     .status = image_status,

@@ -23,7 +23,7 @@ au_outcome au__fake_kernel_stack(au_proc *proc, au_tid tid, char *buf, size_t ca
 /** What stays of a wrapped table's capabilities: nothing that the stubs above stand for. */
 #define AU__FAKE_CAPS                                                                                                  \
     (AU_CAP_THREADS | AU_CAP_THREAD_STATES | AU_CAP_SWITCHES | AU_CAP_THREAD_ID_OF | AU_CAP_THREAD_NAME |              \
-     AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU)
+     AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU | AU_CAP_LAUNCHERS | AU_CAP_STATES_TOLD)
 
 /* ---- remembered memory: per byte not known, known, or faulted ---------------------------------------------------- */
 

@@ -7,7 +7,7 @@ const au_proc_ops au__linux_ops = {
     .size = sizeof(au_proc_ops),
     .name = "linux",
     .caps = AU_CAP_THREADS | AU_CAP_THREAD_STATES | AU_CAP_SWITCHES | AU_CAP_THREAD_ID_OF | AU_CAP_THREAD_NAME |
-            AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU,
+            AU_CAP_USAGE | AU_CAP_PROCESSES | AU_CAP_MODULE_FILE | AU_CAP_THREAD_CPU | AU_CAP_STATES_TOLD,
     .open = au__linux_proc_open,
     .close = au__linux_proc_close,
     .status = au__linux_status,

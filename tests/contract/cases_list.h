@@ -19,6 +19,7 @@
     X("status", status_exec, 0)                                                                                        \
     X("status", status_end, 0)                                                                                         \
     X("read", read, 0)                                                                                                 \
+    X("read", read_guarded, 0)                                                                                         \
     X("read_many", read_many, 0)                                                                                       \
     X("read_many", read_many_faults, 0)                                                                                \
     X("read_many", read_many_order, 0)                                                                                 \
@@ -29,9 +30,10 @@
     X("threads", threads, AU_CAP_THREADS)                                                                              \
     X("thread_states", thread_states, AU_CAP_THREAD_STATES)                                                            \
     X("thread_states", switches, AU_CAP_THREAD_STATES | AU_CAP_SWITCHES)                                               \
-    X("thread_states", thread_cpu, AU_CAP_THREAD_STATES | AU_CAP_SWITCHES | AU_CAP_THREAD_CPU)                         \
+    X("thread_states", thread_cpu, AU_CAP_THREAD_STATES | AU_CAP_THREAD_CPU)                                           \
     X("thread_states", states_end, AU_CAP_THREAD_STATES)                                                               \
-    X("thread_states", states_stopped, AU_CAP_THREAD_STATES)                                                           \
+    X("thread_states", states_stopped, AU_CAP_THREAD_STATES | AU_CAP_STATES_TOLD)                                      \
+    X("thread_states", states_halted, AU_CAP_THREAD_STATES)                                                            \
     X("thread_id_of", thread_id_of, AU_CAP_THREAD_ID_OF)                                                               \
     X("thread_name", thread_name, AU_CAP_THREAD_NAME)                                                                  \
     X("usage", usage, AU_CAP_USAGE)                                                                                    \

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "platform/fake/faults.h"
 #include "platform/fake/image.h"
 #include "platform/fake/recorder.h"
 #include "platform/fake/replayer.h"
+#include "tests/contract/host.h"
 #include "tests/contract/suites.h"
 
 enum { PID = 77, BASE = 0x10000, SIZE = 0x3000 };
@@ -199,14 +199,12 @@ START_TEST(last_state)
     ck_assert_int_eq(p->ops->status(p, &status), AU_OK);
     p->ops->close(p);
 
-    char path[] = "/tmp/au-log-XXXXXX";
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    close(fd);
+    char path[512];
+    ck_assert_int_eq(host_temporary_file(path, sizeof path), 0);
     au_buf log = {0};
     ck_assert_ptr_null(au_log_save(au_recorder_log(recorder), path));
     ck_assert_ptr_null(au_log_load(&log, path));
-    unlink(path);
+    remove(path);
     ck_assert_uint_eq(log.len, au_recorder_log(recorder)->len);
 
     au_replayer *replayer;

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/contract/mutants.h"
 
-#include <string.h>
-
-#include "platform/linux/linux.h"
 #include "tests/contract/mutants_list.h"
 
 /* The broken table replaces the handle's own, so that `open` is the only member that must know. */
 au_proc_ops mutant_table;
-static linux_sys the_system;
 
 au_error *mutant_open(au_sys *sys, au_pid pid, unsigned want, au_proc **out)
 {
-    au_error *error = au__linux_proc_open(sys, pid, want, out);
+    au_error *error = whole()->open(sys, pid, want, out);
     if (!error) {
         (*out)->ops = &mutant_table;
     }
@@ -21,16 +17,14 @@ au_error *mutant_open(au_sys *sys, au_pid pid, unsigned want, au_proc **out)
 
 au_sys *mutant_sys(const mutant *m)
 {
-    mutant_table = au__linux_ops;
+    mutant_table = *whole();
     mutant_table.open = mutant_open;
-    memset(&the_system, 0, sizeof the_system);
-    the_system.sys.ops = &mutant_table;
     m->breaks(&mutant_table);
-    return &the_system.sys;
+    return mutant_port_sys();
 }
 
 const mutant contract_mutants[] = {
-#define AU_X(member, name) {#name, member, mutant_##name},
+#define AU_X(member, name, caps) {#name, member, caps, mutant_##name},
     CONTRACT_MUTANTS(AU_X)
 #undef AU_X
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * Broken copies of the Linux table, each with the member that it breaks: the suite's cases of that member must fail.
+ * Broken copies of the table of this system, each with the member that it breaks: the suite's cases of that member must
+ * fail.
  */
 #ifndef AU_TESTS_CONTRACT_MUTANTS_H
 #define AU_TESTS_CONTRACT_MUTANTS_H
@@ -11,6 +12,7 @@
 typedef struct mutant {
     const char *name;
     const char *member; /**< whose cases must notice */
+    uint64_t caps;      /**< of the port, without which they cannot */
     void (*breaks)(au_proc_ops *table);
 } mutant;
 

@@ -4,10 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include "platform/linux/linux.h"
+#include "tests/contract/host.h"
 #include "tests/contract/mutants_list.h"
 
 #define MUTANT(name) void mutant_##name(au_proc_ops *t)
@@ -36,7 +34,7 @@ MUTANT(unknown_bit)
 
 static au_error *open_own(au_sys *sys, au_pid pid, unsigned want, au_proc **out)
 {
-    return pid > 0 && pid < 2000000000 ? mutant_open(sys, pid, want, out) : mutant_open(sys, getpid(), want, out);
+    return pid > 0 && pid < 2000000000 ? mutant_open(sys, pid, want, out) : mutant_open(sys, host_pid(), want, out);
 }
 
 MUTANT(open_takes_anything)
@@ -87,53 +85,13 @@ MUTANT(open_wrong_code)
     t->open = open_permission;
 }
 
-static au_outcome read_by_number(au_proc *proc, au_addr addr, void *buf, size_t len)
-{
-    struct iovec local = {buf, len}, remote = {(void *)(uintptr_t)addr, len};
-    return process_vm_readv((pid_t)proc->pid, &local, 1, &remote, 1, 0) == (ssize_t)len ? AU_OK : AU_FAULT;
-}
-
-MUTANT(open_accepts_reused_pid)
-{
-    t->read = read_by_number;
-}
-
-/** All descriptors stay open; the memory goes, or a leak checker would say so. */
-static void close_no_files(au_proc *proc)
-{
-    if (proc) {
-        linux_proc *lp = linux_of(proc);
-        lp->n_slots = 0;
-        lp->pidfd = lp->dir = lp->mem = lp->pagemap = lp->statm = lp->reserve = -1;
-        au__linux_proc_close(proc);
-    }
-}
-
-MUTANT(close_does_nothing)
-{
-    t->close = close_no_files;
-}
-
-static void close_but_slots(au_proc *proc)
-{
-    if (proc) {
-        linux_of(proc)->n_slots = 0;
-        au__linux_proc_close(proc);
-    }
-}
-
-MUTANT(close_leaks_slots)
-{
-    t->close = close_but_slots;
-}
-
 /* ---- status ----------------------------------------------------------------------------------------------------- */
 
 static au_outcome status_alive(au_proc *proc, au_proc_status *out)
 {
     static au_proc_status last = {.page_bytes = 4096, .pointer_bytes = 8, .start_time_ns = 1};
     au_proc_status now;
-    if (au__linux_status(proc, &now) == AU_OK) {
+    if (whole()->status(proc, &now) == AU_OK) {
         last = now;
     }
     last.state = AU_RUNNING;
@@ -148,7 +106,7 @@ MUTANT(status_never_ends)
 
 static au_outcome status_same(au_proc *proc, au_proc_status *out)
 {
-    au_outcome outcome = au__linux_status(proc, out);
+    au_outcome outcome = whole()->status(proc, out);
     out->generation = 0;
     return outcome;
 }
@@ -160,7 +118,7 @@ MUTANT(status_misses_exec)
 
 static au_outcome status_narrow(au_proc *proc, au_proc_status *out)
 {
-    au_outcome outcome = au__linux_status(proc, out);
+    au_outcome outcome = whole()->status(proc, out);
     out->pointer_bytes = 4;
     return outcome;
 }
@@ -172,7 +130,7 @@ MUTANT(status_wrong_pointer)
 
 static au_outcome status_gone_at_exec(au_proc *proc, au_proc_status *out)
 {
-    au_outcome outcome = au__linux_status(proc, out);
+    au_outcome outcome = whole()->status(proc, out);
     return outcome == AU_OK && out->generation ? AU_GONE : outcome;
 }
 
@@ -183,8 +141,8 @@ MUTANT(status_exec_is_end)
 
 static au_outcome status_new_start(au_proc *proc, au_proc_status *out)
 {
-    au_outcome outcome = au__linux_status(proc, out);
-    out->start_time_ns = au__linux_now(NULL);
+    au_outcome outcome = whole()->status(proc, out);
+    out->start_time_ns = whole()->now(au_platform_sys());
     return outcome;
 }
 
@@ -198,7 +156,7 @@ MUTANT(status_start_moves)
 
 static au_outcome read_ok(au_proc *proc, au_addr addr, void *buf, size_t len)
 {
-    au_outcome outcome = au__linux_read(proc, addr, buf, len);
+    au_outcome outcome = whole()->read(proc, addr, buf, len);
     return outcome == AU_FAULT ? AU_OK : outcome;
 }
 
@@ -209,7 +167,7 @@ MUTANT(read_hides_fault)
 
 static au_outcome read_short(au_proc *proc, au_addr addr, void *buf, size_t len)
 {
-    return au__linux_read(proc, addr, buf, len > 5000 ? 5000 : len);
+    return whole()->read(proc, addr, buf, len > 5000 ? 5000 : len);
 }
 
 MUTANT(read_is_short)
@@ -219,7 +177,7 @@ MUTANT(read_is_short)
 
 static au_outcome read_long(au_proc *proc, au_addr addr, void *buf, size_t len)
 {
-    return au__linux_read(proc, addr, buf, len == 7 ? 8 : len);
+    return whole()->read(proc, addr, buf, len == 7 ? 8 : len);
 }
 
 MUTANT(read_is_long)
@@ -227,19 +185,9 @@ MUTANT(read_is_long)
     t->read = read_long;
 }
 
-static au_outcome read_mem(au_proc *proc, au_addr addr, void *buf, size_t len)
-{
-    return au__linux_gone(linux_of(proc)) ? AU_GONE : au__linux_read_mem(linux_of(proc), addr, buf, len);
-}
-
-MUTANT(read_ignores_protection)
-{
-    t->read = read_mem;
-}
-
 static au_outcome read_next(au_proc *proc, au_addr addr, void *buf, size_t len)
 {
-    return au__linux_read(proc, addr + 1, buf, len);
+    return whole()->read(proc, addr + 1, buf, len);
 }
 
 MUTANT(read_is_off_by_one)
@@ -249,7 +197,7 @@ MUTANT(read_is_off_by_one)
 
 static au_outcome read_fault_when_gone(au_proc *proc, au_addr addr, void *buf, size_t len)
 {
-    au_outcome outcome = au__linux_read(proc, addr, buf, len);
+    au_outcome outcome = whole()->read(proc, addr, buf, len);
     return outcome == AU_GONE ? AU_FAULT : outcome;
 }
 
@@ -265,7 +213,7 @@ static size_t many_stop(au_proc *proc, au_piece *pieces, size_t n)
 {
     size_t ok = 0, i = 0;
     for (; i < n; i++) {
-        pieces[i].outcome = (uint32_t)au__linux_read(proc, pieces[i].addr, pieces[i].buf, pieces[i].len);
+        pieces[i].outcome = (uint32_t)whole()->read(proc, pieces[i].addr, pieces[i].buf, pieces[i].len);
         if (pieces[i].outcome != AU_OK) {
             break;
         }
@@ -286,7 +234,7 @@ static size_t many_backwards(au_proc *proc, au_piece *pieces, size_t n)
 {
     size_t ok = 0;
     for (size_t i = n; i-- > 0;) {
-        pieces[i].outcome = (uint32_t)au__linux_read(proc, pieces[i].addr, pieces[i].buf, pieces[i].len);
+        pieces[i].outcome = (uint32_t)whole()->read(proc, pieces[i].addr, pieces[i].buf, pieces[i].len);
         ok += pieces[i].outcome == AU_OK;
     }
     return ok;
@@ -300,10 +248,10 @@ MUTANT(read_many_out_of_order)
 static size_t many_swapped(au_proc *proc, au_piece *pieces, size_t n)
 {
     if (n < 3) {
-        return au__linux_read_many(proc, pieces, n);
+        return whole()->read_many(proc, pieces, n);
     }
-    size_t ok = au__linux_read_many(proc, pieces + n - 1, 1); /* the last one first */
-    return ok + au__linux_read_many(proc, pieces, n - 1);
+    size_t ok = whole()->read_many(proc, pieces + n - 1, 1); /* the last one first */
+    return ok + whole()->read_many(proc, pieces, n - 1);
 }
 
 MUTANT(read_many_last_first)
@@ -313,7 +261,7 @@ MUTANT(read_many_last_first)
 
 static size_t many_first_1024(au_proc *proc, au_piece *pieces, size_t n)
 {
-    size_t ok = au__linux_read_many(proc, pieces, n < 1024 ? n : 1024);
+    size_t ok = whole()->read_many(proc, pieces, n < 1024 ? n : 1024);
     for (size_t i = 1024; i < n; i++) {
         pieces[i].outcome = AU_OK;
         ok++;
@@ -328,7 +276,7 @@ MUTANT(read_many_forgets_the_rest)
 
 static size_t many_count(au_proc *proc, au_piece *pieces, size_t n)
 {
-    au__linux_read_many(proc, pieces, n);
+    whole()->read_many(proc, pieces, n);
     return n;
 }
 
@@ -339,7 +287,7 @@ MUTANT(read_many_counts_all)
 
 static size_t many_blame(au_proc *proc, au_piece *pieces, size_t n)
 {
-    size_t ok = au__linux_read_many(proc, pieces, n);
+    size_t ok = whole()->read_many(proc, pieces, n);
     for (size_t i = n; i-- > 1;) {
         if (pieces[i].outcome == AU_FAULT && pieces[i - 1].outcome == AU_OK) {
             pieces[i].outcome = AU_OK; /* the one before is blamed */
@@ -353,19 +301,4 @@ static size_t many_blame(au_proc *proc, au_piece *pieces, size_t n)
 MUTANT(read_many_blames_another)
 {
     t->read_many = many_blame;
-}
-
-static size_t many_gone(au_proc *proc, au_piece *pieces, size_t n)
-{
-    size_t ok = 0;
-    for (size_t i = 0; i < n; i++) {
-        pieces[i].outcome = (uint32_t)read_by_number(proc, pieces[i].addr, pieces[i].buf, pieces[i].len);
-        ok += pieces[i].outcome == AU_OK;
-    }
-    return ok;
-}
-
-MUTANT(open_read_many_takes_reused_pid)
-{
-    t->read_many = many_gone;
 }

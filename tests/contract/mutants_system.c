@@ -4,10 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include "platform/linux/linux.h"
+#include "tests/contract/host.h"
 #include "tests/contract/mutants_list.h"
 
 #define MUTANT(name) void mutant_##name(au_proc_ops *t)
@@ -32,7 +30,7 @@ static int named_only(void *baton, const au_region *region)
 static au_error *regions_named(au_proc *proc, au_region_fn fn, void *baton)
 {
     pass_on to = {.region = fn, .baton = baton};
-    return au__linux_regions(proc, named_only, &to);
+    return whole()->regions(proc, named_only, &to);
 }
 
 MUTANT(regions_skip_unnamed)
@@ -49,7 +47,7 @@ static int readable_only(void *baton, const au_region *region)
 static au_error *regions_readable(au_proc *proc, au_region_fn fn, void *baton)
 {
     pass_on to = {.region = fn, .baton = baton};
-    return au__linux_regions(proc, readable_only, &to);
+    return whole()->regions(proc, readable_only, &to);
 }
 
 MUTANT(regions_skip_guarded)
@@ -67,7 +65,7 @@ static int deaf_region(void *baton, const au_region *region)
 static au_error *regions_deaf(au_proc *proc, au_region_fn fn, void *baton)
 {
     pass_on to = {.region = fn, .baton = baton};
-    return au__linux_regions(proc, deaf_region, &to);
+    return whole()->regions(proc, deaf_region, &to);
 }
 
 MUTANT(regions_cannot_be_stopped)
@@ -86,7 +84,7 @@ static int all_rights(void *baton, const au_region *region)
 static au_error *regions_rights(au_proc *proc, au_region_fn fn, void *baton)
 {
     pass_on to = {.region = fn, .baton = baton};
-    return au__linux_regions(proc, all_rights, &to);
+    return whole()->regions(proc, all_rights, &to);
 }
 
 MUTANT(regions_wrong_permissions)
@@ -105,7 +103,7 @@ MUTANT(regions_wrong_permissions)
     static au_error *name##_list(au_proc *proc, au_module_fn fn, void *baton)                                          \
     {                                                                                                                  \
         pass_on to = {.module = fn, .baton = baton};                                                                   \
-        return au__linux_modules(proc, name##_each, &to);                                                              \
+        return whole()->modules(proc, name##_each, &to);                                                               \
     }                                                                                                                  \
     MUTANT(name)                                                                                                       \
     {                                                                                                                  \
@@ -129,7 +127,7 @@ static int deaf_module(void *baton, const au_module *module)
 static au_error *modules_deaf(au_proc *proc, au_module_fn fn, void *baton)
 {
     pass_on to = {.module = fn, .baton = baton};
-    return au__linux_modules(proc, deaf_module, &to);
+    return whole()->modules(proc, deaf_module, &to);
 }
 
 MUTANT(modules_cannot_be_stopped)
@@ -140,7 +138,7 @@ MUTANT(modules_cannot_be_stopped)
 static au_error *module_start(au_proc *proc, uint64_t id, uint64_t offset, void *buf, size_t len, size_t *got,
                               au_module_source *source)
 {
-    return au__linux_module_read(proc, id, offset < 4096 ? 0 : offset, buf, len, got, source);
+    return whole()->module_read(proc, id, offset < 4096 ? 0 : offset, buf, len, got, source);
 }
 
 MUTANT(module_read_ignores_offset)
@@ -151,9 +149,9 @@ MUTANT(module_read_ignores_offset)
 static au_error *module_liar(au_proc *proc, uint64_t id, uint64_t offset, void *buf, size_t len, size_t *got,
                              au_module_source *source)
 {
-    au_error *error = au__linux_module_read(proc, id, offset, buf, len, got, source);
+    au_error *error = whole()->module_read(proc, id, offset, buf, len, got, source);
     if (!error) {
-        *source = AU_SOURCE_MEMORY;
+        *source = *source == AU_SOURCE_MEMORY ? AU_SOURCE_FILE : AU_SOURCE_MEMORY;
     }
     return error;
 }
@@ -166,7 +164,7 @@ MUTANT(module_read_wrong_source)
 static au_error *module_any(au_proc *proc, uint64_t id, uint64_t offset, void *buf, size_t len, size_t *got,
                             au_module_source *source)
 {
-    au_error *error = au__linux_module_read(proc, id, offset, buf, len, got, source);
+    au_error *error = whole()->module_read(proc, id, offset, buf, len, got, source);
     if (error) {
         au_error_clear(error);
         *got = 0;
@@ -182,7 +180,7 @@ MUTANT(module_read_takes_any_id)
 static au_error *module_full(au_proc *proc, uint64_t id, uint64_t offset, void *buf, size_t len, size_t *got,
                              au_module_source *source)
 {
-    au_error *error = au__linux_module_read(proc, id, offset, buf, len, got, source);
+    au_error *error = whole()->module_read(proc, id, offset, buf, len, got, source);
     if (!error) {
         *got = len;
     }
@@ -199,7 +197,7 @@ MUTANT(module_read_has_no_end)
 
 static au_error *threads_fewer(au_proc *proc, au_thread *out, size_t cap, size_t *n)
 {
-    au_error *error = au__linux_threads(proc, out, cap, n);
+    au_error *error = whole()->threads(proc, out, cap, n);
     if (!error && *n > 3) {
         --*n;
     }
@@ -213,7 +211,7 @@ MUTANT(threads_drop_one)
 
 static au_error *threads_capped(au_proc *proc, au_thread *out, size_t cap, size_t *n)
 {
-    au_error *error = au__linux_threads(proc, out, cap, n);
+    au_error *error = whole()->threads(proc, out, cap, n);
     if (!error && *n > cap) {
         *n = cap;
     }
@@ -227,7 +225,7 @@ MUTANT(threads_hide_the_rest)
 
 static au_error *threads_no_start(au_proc *proc, au_thread *out, size_t cap, size_t *n)
 {
-    au_error *error = au__linux_threads(proc, out, cap, n);
+    au_error *error = whole()->threads(proc, out, cap, n);
     for (size_t i = 0; !error && i < *n && i < cap; i++) {
         out[i].start_time_ns = 0;
     }
@@ -245,7 +243,7 @@ static au_error *threads_kept(au_proc *proc, au_thread *out, size_t cap, size_t 
     static size_t count;
     static au_pid of;
     if (of != proc->pid) {
-        au_error *error = au__linux_threads(proc, first, 16, &count);
+        au_error *error = whole()->threads(proc, first, 16, &count);
         if (error) {
             return error;
         }
@@ -266,7 +264,7 @@ MUTANT(threads_never_end)
 #define STATES_MUTANT(name, change)                                                                                    \
     static size_t name##_states(au_proc *proc, au_thread_state *states, size_t n)                                      \
     {                                                                                                                  \
-        size_t ok = au__linux_thread_states(proc, states, n);                                                          \
+        size_t ok = whole()->thread_states(proc, states, n);                                                           \
         for (size_t i = 0; i < n; i++) {                                                                               \
             au_thread_state *s = &states[i];                                                                           \
             if (s->wanted) {                                                                                           \
@@ -319,7 +317,7 @@ static size_t states_keep_slot(au_proc *proc, au_thread_state *states, size_t n)
     for (size_t i = 0; i < n && i < 16; i++) {
         slots[i] = states[i].slot;
     }
-    size_t ok = au__linux_thread_states(proc, states, n);
+    size_t ok = whole()->thread_states(proc, states, n);
     for (size_t i = 0; i < n && i < 16; i++) {
         if (states[i].wanted == 0) {
             states[i].slot = slots[i];
@@ -335,7 +333,7 @@ MUTANT(states_keep_slots)
 
 static size_t states_first_only(au_proc *proc, au_thread_state *states, size_t n)
 {
-    return au__linux_thread_states(proc, states, n < 1 ? n : 1);
+    return whole()->thread_states(proc, states, n < 1 ? n : 1);
 }
 
 MUTANT(states_first_only_m)
@@ -358,7 +356,7 @@ MUTANT(id_of_is_identity)
 
 static au_outcome id_main(au_proc *proc, au_id_kind kind, uint64_t value, au_tid *out)
 {
-    au_outcome outcome = au__linux_thread_id_of(proc, kind, value, out);
+    au_outcome outcome = whole()->thread_id_of(proc, kind, value, out);
     if (outcome == AU_OK) {
         *out = proc->pid;
     }
@@ -373,7 +371,7 @@ MUTANT(id_of_is_main_thread)
 static au_outcome id_touch(au_proc *proc, au_id_kind kind, uint64_t value, au_tid *out)
 {
     *out = 0;
-    return au__linux_thread_id_of(proc, kind, value, out);
+    return whole()->thread_id_of(proc, kind, value, out);
 }
 
 MUTANT(id_of_touches_output)
@@ -384,7 +382,7 @@ MUTANT(id_of_touches_output)
 static au_outcome name_process(au_proc *proc, au_tid tid, char *buf, size_t cap)
 {
     (void)tid;
-    return au__linux_thread_name(proc, proc->pid, buf, cap);
+    return whole()->thread_name(proc, proc->pid, buf, cap);
 }
 
 MUTANT(thread_name_of_process)
@@ -394,7 +392,7 @@ MUTANT(thread_name_of_process)
 
 static au_outcome name_over(au_proc *proc, au_tid tid, char *buf, size_t cap)
 {
-    return au__linux_thread_name(proc, tid, buf, cap == 5 ? 6 : cap);
+    return whole()->thread_name(proc, tid, buf, cap == 5 ? 6 : cap);
 }
 
 MUTANT(thread_name_runs_over)
@@ -407,7 +405,7 @@ MUTANT(thread_name_runs_over)
 
 static au_outcome usage_none(au_proc *proc, au_usage *out)
 {
-    au_outcome outcome = au__linux_usage(proc, out);
+    au_outcome outcome = whole()->usage(proc, out);
     out->resident_bytes = 0;
     return outcome;
 }
@@ -419,7 +417,7 @@ MUTANT(usage_no_memory)
 
 static au_outcome usage_idle(au_proc *proc, au_usage *out)
 {
-    au_outcome outcome = au__linux_usage(proc, out);
+    au_outcome outcome = whole()->usage(proc, out);
     out->cpu_ns = 12345;
     return outcome;
 }
@@ -440,7 +438,7 @@ static int orphan(void *baton, const au_process *process)
 static au_error *processes_orphans(au_sys *sys, au_process_fn fn, void *baton)
 {
     pass_on to = {.process = fn, .baton = baton};
-    return au__linux_processes(sys, orphan, &to);
+    return whole()->processes(sys, orphan, &to);
 }
 
 MUTANT(processes_wrong_parent)
@@ -456,8 +454,8 @@ static int old_only(void *baton, const au_process *process)
 
 static au_error *processes_old(au_sys *sys, au_process_fn fn, void *baton)
 {
-    pass_on to = {.process = fn, .baton = baton, .parent = getpid()};
-    return au__linux_processes(sys, old_only, &to);
+    pass_on to = {.process = fn, .baton = baton, .parent = host_pid()};
+    return whole()->processes(sys, old_only, &to);
 }
 
 MUTANT(processes_miss_children)
@@ -468,7 +466,7 @@ MUTANT(processes_miss_children)
 static uint64_t now_back(au_sys *sys)
 {
     static unsigned calls;
-    return au__linux_now(sys) - (++calls % 1000 == 0 ? 1000000u : 0);
+    return whole()->now(sys) - (++calls % 1000 == 0 ? 1000000u : 0);
 }
 
 MUTANT(now_goes_back)
@@ -478,7 +476,7 @@ MUTANT(now_goes_back)
 
 static uint64_t now_micro(au_sys *sys)
 {
-    return au__linux_now(sys) / 1000;
+    return whole()->now(sys) / 1000;
 }
 
 MUTANT(now_is_microseconds)
@@ -499,7 +497,7 @@ MUTANT(now_stands_still)
 
 static uint64_t sleep_early(au_sys *sys, uint64_t deadline_ns)
 {
-    return au__linux_sleep_until(sys, deadline_ns - 300000);
+    return whole()->sleep_until(sys, deadline_ns - 300000);
 }
 
 MUTANT(sleep_returns_early)
@@ -521,7 +519,7 @@ MUTANT(sleep_only_says_so)
 static uint64_t sleep_spins(au_sys *sys, uint64_t deadline_ns)
 {
     uint64_t now;
-    while ((now = au__linux_now(sys)) < deadline_ns) {
+    while ((now = whole()->now(sys)) < deadline_ns) {
     }
     return now;
 }
@@ -535,7 +533,7 @@ static uint64_t sleep_deaf(au_sys *sys, uint64_t deadline_ns)
 {
     uint64_t now;
     do {
-        now = au__linux_sleep_until(sys, deadline_ns);
+        now = whole()->sleep_until(sys, deadline_ns);
     } while (now < deadline_ns);
     return now;
 }
@@ -557,7 +555,7 @@ MUTANT(wake_does_nothing)
 
 static void wake_for_ever(au_sys *sys)
 {
-    au__linux_wake(sys);
+    whole()->wake(sys);
     mutant_table.sleep_until = sleep_lies;
 }
 

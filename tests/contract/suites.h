@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * @file
- * The Check cases of this program, one function a file.
+ * The Check cases of this program that every system has, one function a file.
  */
 #ifndef AU_TESTS_CONTRACT_SUITES_H
 #define AU_TESTS_CONTRACT_SUITES_H
@@ -10,7 +10,5 @@
 
 TCase *tcase_contract(void);
 TCase *tcase_fakes(void);
-TCase *tcase_linux(void);
-TCase *tcase_launch(void);
 
 #endif

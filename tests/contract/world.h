@@ -21,6 +21,8 @@ struct world {
     au_addr data;    /**< WORLD_DATA bytes of world_byte(i), readable and writable, unnamed */
     au_addr hole;    /**< data + WORLD_DATA: one page that is not mapped */
     au_addr guarded; /**< a page without the right to read */
+    int serves_all;  /**< the system lets us read what the program itself may not: nobody is told of a missing right */
+    au_tid main;     /**< waits to be told what to do */
     au_tid spinner;  /**< always running */
     au_tid sleeper;  /**< asleep; runs for a moment at `poke` */
     au_tid extra;    /**< ends at `end_thread` */
@@ -28,15 +30,19 @@ struct world {
     const char *sleeper_name;
     const char *symbol; /**< of the executable itself ... */
     au_addr symbol_at;  /**< ... and where it is in memory */
+    const char *magic;  /**< how the executable begins */
+    size_t strangers;   /**< threads that the system itself may have added to the four, at most */
 
     /* Each returns when it has happened. In a replay they do nothing: their effect is in the log. */
     void (*poke)(world *w);
     void (*end_thread)(world *w);
     void (*stop)(world *w); /**< and back */
     void (*go_on)(world *w);
-    void (*exec)(world *w);
+    void (*exec)(world *w); /**< NULL: here no program becomes another one */
     void (*end)(world *w);
-    int (*reuse)(world *w);      /**< ends it and gives its pid to another process; -1 where that cannot be done */
+    /** Ends it and gives its pid to another process, unless the system lets nobody have the pid of a process that
+        somebody holds. -1 where that cannot be done. */
+    int (*reuse)(world *w);
     size_t (*handles)(world *w); /**< what the system holds open, to find leaks */
     void (*destroy)(world *w);
     void *own;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Worlds without a process: an invented image, and a log played back. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "platform/fake/image.h"
+#include "tests/contract/host.h"
 #include "tests/contract/world.h"
-
-extern int contract_marker;
 
 static void image_poke(world *w)
 {
@@ -64,27 +62,6 @@ static void image_destroy(world *w)
     au_image_destroy(w->own);
 }
 
-/** The test's own executable, as the content of the module. */
-static uint8_t *own_file(size_t *len)
-{
-    FILE *file = fopen("/proc/self/exe", "rb");
-    uint8_t *bytes = NULL;
-    *len = 0;
-    if (file && fseek(file, 0, SEEK_END) == 0) {
-        long size = ftell(file);
-        rewind(file);
-        bytes = size > 0 ? malloc((size_t)size) : NULL;
-        *len = bytes ? fread(bytes, 1, (size_t)size, file) : 0;
-    }
-    if (file) {
-        fclose(file);
-    }
-    return bytes;
-}
-
-/** Where our own executable is loaded: the address of its first byte. */
-extern const char __executable_start[];
-
 int world_image(world *w)
 {
     au_image *image = au_image_create(4242);
@@ -99,14 +76,11 @@ int world_image(world *w)
     for (size_t i = 0; i < WORLD_DATA; i++) {
         au_image_byte(image, data + i, world_byte(i));
     }
-    size_t len;
-    uint8_t *file = own_file(&len);
-    au_addr base = (uintptr_t)__executable_start;
-    /* A position-independent test program begins at 0 in the file, one that is not where it is loaded. */
-    int pie = len > 16 && file[16] == 3;
-    au_module module = {.base = base,
-                        .end = base + 0x400000,
-                        .bias = pie ? base : 0,
+    host_program own; /* the test's own executable is the content of the module */
+    bad = host_program_read(&own);
+    au_module module = {.base = own.base,
+                        .end = own.base + 0x400000,
+                        .bias = own.bias,
                         .path = "/bin/contract",
                         .is_main = 1,
                         .bits = AU_BITS_64};
@@ -115,8 +89,8 @@ int world_image(world *w)
                        .bias = data + WORLD_DATA + WORLD_PAGE,
                        .path = "/lib/other.so",
                        .bits = AU_BITS_64};
-    bad = !file || au_image_add_module(image, &other, NULL, 0) || au_image_add_module(image, &module, file, len);
-    free(file);
+    bad = bad || au_image_add_module(image, &other, NULL, 0) || au_image_add_module(image, &module, own.bytes, own.len);
+    free(own.bytes);
     bad = bad || au_image_add_thread(image, 4242, "main") || au_image_add_thread(image, 4243, "spinner") ||
           au_image_add_thread(image, 4244, "contract-nm") || au_image_add_thread(image, 4245, "extra");
     bad = bad || au_image_add_id(image, AU_ID_PTHREAD, 0x7f0000001000, 4243) ||
@@ -131,6 +105,7 @@ int world_image(world *w)
                  .data = data,
                  .hole = data + WORLD_DATA,
                  .guarded = data - WORLD_PAGE,
+                 .main = 4242,
                  .spinner = 4243,
                  .sleeper = 4244,
                  .extra = 4245,
@@ -139,6 +114,7 @@ int world_image(world *w)
                  .sleeper_name = "contract-nm",
                  .symbol = "contract_marker",
                  .symbol_at = (uintptr_t)&contract_marker,
+                 .magic = host_magic,
                  .poke = image_poke,
                  .end_thread = image_end_thread,
                  .stop = image_stop,
@@ -177,7 +153,8 @@ void world_replayed(world *w, const world *from, au_sys *sys)
     *w = *from;
     w->sys = sys;
     w->is_real = 0;
-    w->poke = w->end_thread = w->stop = w->go_on = w->exec = w->end = w->destroy = nothing;
+    w->poke = w->end_thread = w->stop = w->go_on = w->end = w->destroy = nothing;
+    w->exec = from->exec ? nothing : NULL;
     w->reuse = nothing_reused;
     w->handles = no_handles;
     w->own = NULL;

@@ -24,7 +24,7 @@
 #include "platform/platform.h"
 #include "tests/contract/cases.h"
 #include "tests/contract/cases_list.h"
-#include "tests/contract/suites.h"
+#include "tests/contract/linux/suites.h"
 
 static au_proc *attach(pid_t pid)
 {

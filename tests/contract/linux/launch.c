@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "platform/platform.h"
-#include "tests/contract/suites.h"
+#include "tests/contract/linux/suites.h"
 
 /* ---- without a terminal ---------------------------------------------------------------------------------------- */
 

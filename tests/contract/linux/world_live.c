@@ -15,10 +15,8 @@
 #include <unistd.h>
 
 #include "platform/platform.h"
+#include "tests/contract/host.h"
 #include "tests/contract/world.h"
-
-/** What the modules' load bias is checked against. */
-int contract_marker = 42;
 
 typedef struct facts {
     au_addr data, guarded;
@@ -261,6 +259,7 @@ int world_live(world *w)
                  .data = f.data,
                  .hole = f.data + WORLD_DATA,
                  .guarded = f.guarded,
+                 .main = l->pid,
                  .spinner = f.spinner,
                  .sleeper = f.sleeper,
                  .extra = f.extra,
@@ -269,6 +268,7 @@ int world_live(world *w)
                  .sleeper_name = "contract-nm",
                  .symbol = "contract_marker",
                  .symbol_at = (uintptr_t)&contract_marker,
+                 .magic = host_magic,
                  .poke = live_poke,
                  .end_thread = live_end_thread,
                  .stop = live_stop,
