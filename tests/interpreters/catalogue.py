@@ -38,12 +38,21 @@ for _minor in debian.SID:
     )
 _add("src-3.13t", debian.find_free_threaded, debian.fetch_free_threaded, "free-threaded, built from Debian's source")
 _add("src-3.13-musl", debian.find_musl, debian.fetch_musl, "for musl, built from Debian's source")
+for _version in maven.WINDOWS_JARS:
+    _add(
+        "win-" + _version,
+        functools.partial(maven.find_windows, _version),
+        functools.partial(maven.fetch_windows, _version),
+        "Maven's org.bytedeco:cpython for Windows, under Wine",
+    )
 _add("i386-3.11", debian.find_32bit, debian.fetch_32bit, "32 bits, to be refused")
 
 # One per version that "each version" means: none of them depends on what happens to be installed.
 EACH_VERSION = ("maven-3.10.8", "maven-3.11.3", "maven-3.12.1", "maven-3.13.5", "maven-3.14.3", "sid-3.15", "src-3.13t")
 # Those that a profiler is to work on (all but the one that it must refuse).
-SUPPORTED = tuple(name for name in ENTRIES if name != "i386-3.11")
+SUPPORTED = tuple(name for name in ENTRIES if name != "i386-3.11" and not name.startswith("win-"))
+# The same for Windows.
+WINDOWS = tuple(name for name in ENTRIES if name.startswith("win-"))
 
 
 @functools.lru_cache(maxsize=None)

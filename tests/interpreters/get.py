@@ -6,6 +6,7 @@ Brings the CPythons that the live tests run against, and keeps them outside the 
     get.py --list           what there is, what is here, and why the rest is not
     get.py NAME...          brings these
     get.py ci               brings one of each version, 3.13t among them
+    get.py windows          brings those for Windows, and Wine 10 (wine10) to run them
     get.py all              brings everything
 
 They go to ${XDG_CACHE_HOME:-~/.cache}/austin-interpreters (AUSTIN_INTERPRETERS overrides). Exit status 1 when something
@@ -16,7 +17,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from interpreters import catalogue  # noqa: E402
+from interpreters import catalogue, wine  # noqa: E402
 from interpreters.model import Missing  # noqa: E402
 
 
@@ -28,10 +29,12 @@ def main(arguments):
     names = []
     for argument in arguments:
         if argument in ("all", "--list"):
-            names += list(catalogue.ENTRIES)
+            names += ["wine10"] + list(catalogue.ENTRIES)
         elif argument == "ci":
             names += list(catalogue.EACH_VERSION) + ["debian"]
-        elif argument in catalogue.ENTRIES:
+        elif argument == "windows":
+            names += ["wine10"] + list(catalogue.WINDOWS)
+        elif argument in catalogue.ENTRIES or argument == "wine10":
             names.append(argument)
         else:
             print("get.py: %s is not in the list (see get.py --list)" % argument, file=sys.stderr)
@@ -39,6 +42,9 @@ def main(arguments):
     missing = 0
     for name in dict.fromkeys(names):
         try:
+            if name == "wine10":
+                print("%-14s %s" % (name, (wine.find if listing else wine.fetch)("10")), flush=True)
+                continue
             print((catalogue.find(name) if listing else catalogue.fetch(name)).describe(), flush=True)
         except Missing as reason:
             missing += 1

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPythons from Maven's org.bytedeco:cpython: shared-library builds with the whole standard library.
 
-They are started with LD_LIBRARY_PATH and PYTHONHOME set to their folder. The repository is whatever the machine's
+Those for Linux are started with LD_LIBRARY_PATH and PYTHONHOME set to their folder; those for Windows, built by
+Microsoft's compiler, run under Wine. The repository is whatever the machine's
 Maven is set up with; what comes is checked against the SHA-256 kept here, so that a test runs what was tried.
 """
 
@@ -10,6 +11,7 @@ import os
 import shutil
 import zipfile
 
+from . import wine
 from .model import Interpreter, Missing, cache_dir, call, complete, fresh, is_complete, locked, note
 
 # version: (artifact version, SHA-256 of the jar for linux-x86_64)
@@ -20,43 +22,69 @@ JARS = {
     "3.13.5": ("3.13.5-1.5.12", "50ad91aa0baa57f0235bb666b87d8bf2a44e215d28c250de1030502906af143b"),
     "3.14.3": ("3.14.3-1.5.13", "eb5f1a6fe2dc498ac18927189a37f28a47b0ba06ae6bd85112eff023fe2eb46f"),
 }
+# the same for windows-x86_64
+WINDOWS_JARS = {
+    "3.10.8": ("3.10.8-1.5.8", "1e7d342425c87184fbedd8754045db556c63765678a0f11b4539465642ab018b"),
+    "3.11.3": ("3.11.3-1.5.9", "3263a50b256447bb7b9e604d6587627e419891370fc33b94469e6a06ff4de834"),
+    "3.12.1": ("3.12.1-1.5.10", "e69bc4491c311e19ea7169bafc5efbbe03b980d69c6962b049daf1fcb4913391"),
+    "3.13.5": ("3.13.5-1.5.12", "cfe5502ffa7ea369be707b6d88bf68344732a7800450665080fb4267c01bfeae"),
+    "3.14.3": ("3.14.3-1.5.13", "3291bf3d8f405335ac21dbe55780521fdfd295b0f9f43f7e6e8c55bedd709cb3"),
+}
 CLASSIFIER = "linux-x86_64"
+WINDOWS = "windows-x86_64"
 
 
-def _folder(version):
-    return os.path.join(cache_dir(), "maven-" + version)
+def _folder(name):
+    return os.path.join(cache_dir(), name)
 
 
 def find(version):
     """The interpreter if it was brought before."""
-    folder = _folder(version)
-    if not is_complete(folder):
-        raise Missing("maven-%s: not fetched yet (tests/interpreters/get.py maven-%s)" % (version, version))
-    home = os.path.join(folder, "org", "bytedeco", "cpython", CLASSIFIER)
+    name = "maven-" + version
+    if not is_complete(_folder(name)):
+        raise Missing("%s: not fetched yet (tests/interpreters/get.py %s)" % (name, name))
+    home = os.path.join(_folder(name), "org", "bytedeco", "cpython", CLASSIFIER)
     exe = os.path.join(home, "bin", "python" + version.rpartition(".")[0])
+    return Interpreter(name, [exe], exe, {"LD_LIBRARY_PATH": home, "PYTHONHOME": home}, flags={"shared", "stripped"})
+
+
+def find_windows(version):
+    """The same for Windows, to be run by the Wine that is chosen (wine.py)."""
+    name = "win-" + version
+    if not is_complete(_folder(name)):
+        raise Missing("%s: not fetched yet (tests/interpreters/get.py %s)" % (name, name))
+    exe = os.path.join(_folder(name), "org", "bytedeco", "cpython", WINDOWS, "python.exe")
     return Interpreter(
-        "maven-" + version, [exe], exe, {"LD_LIBRARY_PATH": home, "PYTHONHOME": home}, flags={"shared", "stripped"}
+        name, wine.command(exe), exe, {"PYTHONIOENCODING": "utf-8"}, flags={"shared", "stripped", "windows"}
     )
 
 
 def fetch(version):
     """Brings it with the machine's Maven; nothing happens if it is here."""
-    with locked("maven-" + version):
-        if not is_complete(_folder(version)):
-            _bring(version)
+    name = "maven-" + version
+    with locked(name):
+        if not is_complete(_folder(name)):
+            _bring(name, *JARS[version], CLASSIFIER)
     return find(version)
 
 
-def _bring(version):
-    name, (artifact, want) = "maven-" + version, JARS[version]
+def fetch_windows(version):
+    name = "win-" + version
+    with locked(name):
+        if not is_complete(_folder(name)):
+            _bring(name, *WINDOWS_JARS[version], WINDOWS)
+    return find_windows(version)
+
+
+def _bring(name, artifact, want, classifier):
     note("%s: fetching org.bytedeco:cpython:%s" % (name, artifact))
     scratch = fresh(name)
     try:
         base = ["mvn", "-q", "-B", "-Dstyle.color=never"]
-        coordinates = "-Dartifact=org.bytedeco:cpython:%s:jar:%s" % (artifact, CLASSIFIER)
+        coordinates = "-Dartifact=org.bytedeco:cpython:%s:jar:%s" % (artifact, classifier)
         call(base + ["dependency:get", coordinates, "-Dtransitive=false"], name)
         call(base + ["dependency:copy", coordinates, "-DoutputDirectory=" + scratch], name)
-        jar = os.path.join(scratch, "cpython-%s-%s.jar" % (artifact, CLASSIFIER))
+        jar = os.path.join(scratch, "cpython-%s-%s.jar" % (artifact, classifier))
         with open(jar, "rb") as handle:
             got = hashlib.file_digest(handle, "sha256").hexdigest()
         if got != want:
@@ -70,7 +98,7 @@ def _bring(version):
                 for file in files:
                     os.chmod(os.path.join(where, file), 0o755)
         complete(unpacked)
-        shutil.rmtree(_folder(version), ignore_errors=True)
-        os.rename(unpacked, _folder(version))
+        shutil.rmtree(_folder(name), ignore_errors=True)
+        os.rename(unpacked, _folder(name))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
