@@ -35,6 +35,9 @@ static void append_sentence(au_buf *out, const char *message, const char *cause)
 {
     size_t start = out->len;
     (void)au_words_append(out, "%s%s%s", message, cause ? ": " : "", cause ? cause : "");
+    while (out->len > start && out->data[out->len - 1] == ' ') { /* as the words of some systems end */
+        out->len--;
+    }
     if (out->len == start) {
         return;
     }

@@ -133,7 +133,7 @@ typedef struct au_module {
     uint64_t id;          /**< names it towards module_read, until the next call of `modules` */
     au_addr base, end;    /**< lowest and past-highest address of its mappings */
     au_addr bias;         /**< run-time address minus the address in the file (load bias); 0 for ET_EXEC */
-    const char *path;     /**< label */
+    const char *path;     /**< label; "" for an image that has no file */
     int deleted;          /**< its file is not at that path any more, or is another one */
     int is_main;          /**< the executable itself */
     int bits;             /**< AU_BITS_* of this image */

@@ -116,6 +116,12 @@ uint64_t au_memory_total(void);
 
 /* ---- terminal ----------------------------------------------------------------------------------------------- */
 
+/**
+ * Makes the arguments of main UTF-8 where they are not: on a system whose own are UTF-16. Call first. 0; 1: no memory.
+ * What it makes is never freed.
+ */
+int au_arguments_init(int *argc, const char *const **argv);
+
 enum { AU_FD_STDIN = 0, AU_FD_STDOUT = 1, AU_FD_STDERR = 2 };
 
 /**

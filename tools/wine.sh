@@ -4,6 +4,7 @@
 # Starts a Windows program under Wine, in a prefix of ours.
 #
 #   tools/wine.sh 8|10 PROGRAM.exe [ARGUMENT...]
+#   tools/wine.sh 8|10 --start                      starts what Wine keeps running, for ten minutes after the last program
 #   tools/wine.sh 8|10 --end                        ends all that runs in the prefix
 #
 # 8 is the machine's own Wine (Debian bookworm's, or whatever `wine` is), 10 that of Debian trixie, in a root made by
@@ -69,7 +70,11 @@ if [[ ! -e $WINEPREFIX/.complete ]]; then
         touch "$WINEPREFIX/.complete"
     ) 9> "$WINEPREFIX.lock"
 fi
-if [[ $program == --end ]]; then
-    enter wineserver -k
-fi
+case $program in
+--end) enter wineserver -k ;;
+--start)
+    (enter wineserver -p600) > /dev/null 2>&1 || true
+    enter wine cmd.exe /c exit < /dev/null > /dev/null 2>&1
+    ;;
+esac
 enter wine "$program" "$@"

@@ -303,7 +303,7 @@ au_error *au__win32_modules(au_proc *proc, au_module_fn fn, void *baton)
                          .base = m->base,
                          .end = m->end,
                          .bias = m->base, /* addresses of this format count from the base (objfile.h) */
-                         .path = m->path[0] ? m->path : NULL,
+                         .path = m->path,
                          .deleted = m->deleted,
                          .is_main = m->is_main,
                          .bits = m->bits,

@@ -35,8 +35,8 @@ int host_temporary_file(char *path, size_t cap);
 /** How a program of this system begins. */
 extern const char host_magic[];
 
-/** A variable of the tests' program that its symbols name. */
-extern int contract_marker;
+/** Where `contract_marker` is, a variable of the tests' program that its symbols name. */
+au_addr host_marker(void);
 
 /** The program of the tests, as it lies in its file and in memory. */
 typedef struct host_program {

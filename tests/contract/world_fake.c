@@ -113,7 +113,7 @@ int world_image(world *w)
                  .sleeper_pthread = 0x7f0000002000,
                  .sleeper_name = "contract-nm",
                  .symbol = "contract_marker",
-                 .symbol_at = (uintptr_t)&contract_marker,
+                 .symbol_at = host_marker(),
                  .magic = host_magic,
                  .poke = image_poke,
                  .end_thread = image_end_thread,

@@ -55,7 +55,12 @@ def find_windows(version):
         raise Missing("%s: not fetched yet (tests/interpreters/get.py %s)" % (name, name))
     exe = os.path.join(_folder(name), "org", "bytedeco", "cpython", WINDOWS, "python.exe")
     return Interpreter(
-        name, wine.command(exe), exe, {"PYTHONIOENCODING": "utf-8"}, flags={"shared", "stripped", "windows"}
+        name,
+        wine.command(exe),
+        exe,
+        {"PYTHONIOENCODING": "utf-8"},
+        flags={"shared", "stripped", "windows"},
+        inner=[wine.windows_path(exe)],
     )
 
 

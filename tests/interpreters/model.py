@@ -80,16 +80,18 @@ class Interpreter:
     version        (major, minor, micro) as the interpreter itself says
     free_threaded  built without the GIL
     argv           how to start it: a list to put the script and its arguments after
+    inner          the same, for a program that runs where it runs (under Wine, say) and starts it from there
     exe            the path of its executable as this process sees it
     env            variables it needs, to be added to the environment
     root           folder that is its root directory, or None: files it shall see must lie below it (see inside)
     prefix         where its standard library is, as it sees it itself
-    flags          set of "shared", "static", "musl", "stripped", "chroot", "32-bit"
+    flags          set of "shared", "static", "musl", "stripped", "chroot", "32-bit", "windows"
     """
 
-    def __init__(self, name, argv, exe, env=None, root=None, flags=()):
+    def __init__(self, name, argv, exe, env=None, root=None, flags=(), inner=None):
         self.name = name
         self.argv = list(argv)
+        self.inner = list(inner or argv)
         self.exe = exe
         self.env = dict(env or {})
         self.root = root

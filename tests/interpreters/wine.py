@@ -43,6 +43,11 @@ def command(program, which=None):
     return [SCRIPT, which or chosen(), program]
 
 
+def start(which=None):
+    """Starts what Wine keeps running, so that no test is the one that has started it."""
+    call([SCRIPT, which or chosen(), "--start"], "wine", timeout=300)
+
+
 def end_all(which=None):
     """Ends every Windows program."""
     call([SCRIPT, which or chosen(), "--end"], "wine")

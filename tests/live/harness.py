@@ -30,7 +30,7 @@ class Failure(AssertionError):
     """What was seen is not what has to be."""
 
 
-def test(interpreters="none", tier="quick", alone=False, timeout=60, without=()):
+def test(interpreters="none", tier="quick", alone=False, timeout=60, without=(), not_on_windows=None):
     """
     Marks a test. It is called with a Box.
 
@@ -40,10 +40,18 @@ def test(interpreters="none", tier="quick", alone=False, timeout=60, without=())
     alone         nothing else may run meanwhile: its subject is time
     timeout       seconds
     without       versions or flags it has no meaning for, such as "3.10", "chroot" or "musl"
+    not_on_windows  why it cannot run there, for the output
     """
 
     def mark(function):
-        function.live_test = dict(interpreters=interpreters, tier=tier, alone=alone, timeout=timeout, without=without)
+        function.live_test = dict(
+            interpreters=interpreters,
+            tier=tier,
+            alone=alone,
+            timeout=timeout,
+            without=without,
+            not_on_windows=not_on_windows,
+        )
         return function
 
     return mark
@@ -304,6 +312,7 @@ class Box:
             config  # austin, query, tier, mojo2austin, folder (name of this run's folders), root (of the tree)
         )
         self.interp = interp
+        self.windows = config["windows"]
         self.notes = []
         self.long = config["tier"] == "nightly"
         root = interp.root if interp is not None else None
@@ -338,11 +347,15 @@ class Box:
 
     # -- targets
 
-    def command(self, target, interp=None, **options):
-        """The command that runs a target."""
+    def command(self, target, interp=None, inner=False, **options):
+        """The command that runs a target; `inner`: for the profiler to run it."""
         interp = interp or self.interp
         script = os.path.join(self.targets, target)
-        return interp.argv + [interp.inside(script)] + ["%s=%s" % item for item in options.items()]
+        return (
+            (interp.inner if inner else interp.argv)
+            + [interp.inside(script)]
+            + ["%s=%s" % item for item in options.items()]
+        )
 
     def env(self, interp=None, extra=None):
         interp = interp or self.interp
@@ -357,6 +370,8 @@ class Box:
         """A running target that has said that it is ready; its facts are in .facts."""
         process = self.spawn(self.command(target, interp, **options), env=self.env(interp, env))
         process.facts = process.wait_for("ready", timeout)
+        if self.windows:
+            process.pid = process.facts["pid"]  # what the system there calls it
         return process
 
     # -- the profiler
@@ -364,7 +379,7 @@ class Box:
     def begin(self, arguments, env=None, interp=None, **kwargs):
         """Starts the profiler and returns its Process."""
         return self.spawn(
-            [self.config["austin"]] + [str(part) for part in arguments], env=self.env(interp, env), **kwargs
+            self.config["austin"] + [str(part) for part in arguments], env=self.env(interp, env), **kwargs
         )
 
     def austin(self, arguments, timeout=30, path=None, env=None, interp=None, close_stdin=False, **kwargs):
@@ -379,7 +394,7 @@ class Box:
         """Profiles a target from its start to its end into a file."""
         path = self.path()
         run = self.austin(
-            ["-o", path, *arguments] + self.command(target, **options), timeout=timeout, path=path, env=env
+            ["-o", path, *arguments] + self.command(target, inner=True, **options), timeout=timeout, path=path, env=env
         )
         need(code is None or run.code == code, "%s: %s instead of %s", target, run.text(), code)
         return run

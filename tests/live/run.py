@@ -4,11 +4,13 @@
 The live suite: the built profiler against real CPythons (tests/interpreters) and targets that know the truth.
 
     run.py [--austin PATH] [--query PATH] [--tier quick|ci|nightly] [-k TEXT] [--jobs N] [-v]
-           [--interpreters NAME,...] [--no-fetch] [--again] [--list]
+           [--interpreters NAME,...] [--no-fetch] [--again] [--list] [--windows]
 
 quick is what `scons test` runs; ci is the set with lengths of a tenth; nightly has the full lengths. Every test has a
 process of its own, a time limit, and takes everything it started with it. Tests about time run alone. What cannot run
 is named as skipped, with the reason. Exit status 1 if a test fails or none ran.
+
+--windows runs austin.exe and Pythons for Windows under Wine (AUSTIN_WINE: 8 or 10; default: 10 if it is here).
 
 --again gives tests about time a second try, for machines that others use as well: at most three of them, and what
 failed first is in the output.
@@ -33,7 +35,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
 
 import harness  # noqa: E402
-from interpreters import catalogue  # noqa: E402
+from interpreters import catalogue, wine  # noqa: E402
 from interpreters.model import Missing  # noqa: E402
 
 AUSTIN_PYTHON = "austin-python==2.4.0"
@@ -68,6 +70,8 @@ def interpreters(options):
     """name: Interpreter or the reason why there is none."""
     if options.interpreters:
         names = options.interpreters.split(",")
+    elif options.windows:
+        names = list(catalogue.WINDOWS)
     elif options.tier == "quick":
         names = list(catalogue.EACH_VERSION) + ["debian"]
     else:
@@ -97,7 +101,7 @@ def discover(options, found):
     """All jobs of the tier, and (name, reason) of what cannot run."""
     jobs, skipped = [], []
     here = {name: interp for name, interp in found.items() if not isinstance(interp, str)}
-    each = [name for name in found if options.interpreters or name in catalogue.EACH_VERSION]
+    each = [name for name in found if options.interpreters or options.windows or name in catalogue.EACH_VERSION]
     for path in sorted(glob.glob(os.path.join(HERE, "test_*.py"))):
         module = importlib.import_module(os.path.basename(path)[:-3])
         for attribute, function in vars(module).items():
@@ -107,6 +111,12 @@ def discover(options, found):
             if harness.TIERS.index(mark["tier"]) > harness.TIERS.index(options.tier):
                 continue
             name = "%s.%s" % (module.__name__[5:], attribute[5:])
+            if getattr(module, "ONLY", None) == "windows" and not options.windows:
+                continue
+            reason = mark["not_on_windows"] or getattr(module, "NOT_ON_WINDOWS", None)
+            if options.windows and reason:
+                skipped.append((name, "not on Windows: " + reason))
+                continue
             if mark["interpreters"] == "none":
                 jobs.append(Job(name, function, mark, None))
                 continue
@@ -258,8 +268,10 @@ def second_tries(jobs, config, options):
 
 def main():
     built = os.path.join(ROOT, "build", "linux-x86_64-release", "bin")
+    windows = os.path.join(ROOT, "build", "windows-x86_64-release", "bin", "austin.exe")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--austin", default=os.environ.get("AUSTIN") or os.path.join(built, "austin"))
+    parser.add_argument("--windows", action="store_true", help="Windows programs, under Wine")
+    parser.add_argument("--austin", default=os.environ.get("AUSTIN"))
     parser.add_argument("--query", default=os.environ.get("AUSTIN_QUERY") or os.path.join(built, "austin-query"))
     parser.add_argument("--tier", choices=harness.TIERS, default=os.environ.get("AUSTIN_TIER", "quick"))
     parser.add_argument("-k", help="only tests whose name holds one of these, parted by commas")
@@ -271,6 +283,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="names only")
     options = parser.parse_args()
 
+    options.austin = options.austin or (windows if options.windows else os.path.join(built, "austin"))
     found = interpreters(options)
     jobs, skipped = discover(options, found)
     if options.list:
@@ -290,13 +303,22 @@ def main():
     for name, reason in sorted((n, r) for n, r in found.items() if isinstance(r, str)):
         print("missing interpreter %s" % reason)
     config = dict(
-        austin=os.path.abspath(options.austin),
+        austin=[os.path.abspath(options.austin)],
+        windows=options.windows,
         query=query and os.path.abspath(query),
         tier=options.tier,
         mojo2austin=converter,
         root=ROOT,
         folder="austin-live-%d" % os.getpid(),
     )
+    if options.windows:
+        try:
+            config["austin"] = wine.command(config["austin"][0])
+            wine.start()
+        except Missing as reason:
+            print("run.py: there is no Wine: %s" % reason)
+            print("0 passed, 1 failed, %d skipped" % len(skipped))
+            return 1
     began = time.monotonic()
     try:
         run_all(jobs, config, options)

@@ -12,6 +12,8 @@ import time
 import mojo
 
 from harness import Failure, Skip, need, shown, test
+
+NOT_ON_WINDOWS = "its words, paths and devices are POSIX; test_windows.py has what is the same there"
 from interpreters import catalogue
 
 
@@ -251,7 +253,7 @@ def test_current_folder_is_gone(box):
     for name, code in (("a.mojo", 5), ("./a.mojo", 5), (path, 254)):
         os.mkdir(gone)
         process = box.spawn(
-            ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, box.config["austin"]]
+            ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', gone, *box.config["austin"]]
             + ["-x", "300ms", "-i", "1ms", "-o", name, "-p", str(target.pid)]
         )
         got = process.wait(20)
@@ -305,7 +307,7 @@ def as_nobody(box):
         raise Skip("needs root, to be another user")
     os.chmod(box.dir, 0o777)
     program = os.path.join(box.dir, "austin")
-    shutil.copy(box.config["austin"], program)
+    shutil.copy(box.config["austin"][0], program)
     os.chmod(program, 0o755)
     return program
 
@@ -404,7 +406,7 @@ def test_closed_descriptors(box):
     for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
         path = box.path()
         process = box.spawn(
-            ["sh", "-c", 'exec "$@" ' + closed, "sh", box.config["austin"], "-i", "1ms", "-o", path]
+            ["sh", "-c", 'exec "$@" ' + closed, "sh", *box.config["austin"], "-i", "1ms", "-o", path]
             + box.interp.argv
             + [box.interp.inside(script), box.interp.inside(shown_by)]
         )
@@ -417,7 +419,7 @@ def test_closed_descriptors(box):
         need(seen == wanted, "%s: the program has %s", closed, seen)
     # the samples themselves have nowhere to go
     process = box.spawn(
-        ["sh", "-c", 'exec "$@" 1>&-', "sh", box.config["austin"], "-i", "1ms"] + box.command("steady.py", seconds=5)
+        ["sh", "-c", 'exec "$@" 1>&-', "sh", *box.config["austin"], "-i", "1ms"] + box.command("steady.py", seconds=5)
     )
     code = process.wait(20)
     need(code == 5 and "standard output" in process.errors(), "exit status %d: %s", code, process.errors())
@@ -429,7 +431,7 @@ def test_text_that_cannot_be_shown(box):
     """Help and version have nowhere to go: that is said, and what to do."""
     for option in ("--help", "--usage", "-V"):
         for where in ("1>&-", "1>/dev/full"):
-            process = box.spawn(["sh", "-c", 'exec "$@" ' + where, "sh", box.config["austin"], option])
+            process = box.spawn(["sh", "-c", 'exec "$@" ' + where, "sh", *box.config["austin"], option])
             code = process.wait(20)
             lines = process.errors().strip().splitlines()
             need(code == 5 and "standard output" in process.errors(), "%s %s: %d, %s", option, where, code, lines)
@@ -619,7 +621,7 @@ class Terminal:
         if self.pid == 0:
             try:
                 os.chdir(box.dir)
-                os.execve(box.config["austin"], ["austin"] + [str(part) for part in arguments], box.env())
+                os.execve(box.config["austin"][0], ["austin"] + [str(part) for part in arguments], box.env())
             finally:
                 os._exit(127)
         self.status = None
@@ -682,7 +684,7 @@ def test_prompt_before_samples_go_to_a_terminal(box):
 def test_no_prompt_without_a_terminal_to_answer(box):
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [box.config["austin"]] + box.command("steady.py", seconds=0.3),
+        box.config["austin"] + box.command("steady.py", seconds=0.3),
         env=box.env(),
         stdin=subprocess.DEVNULL,
         stdout=follower,
@@ -775,7 +777,7 @@ def test_stop_key(box):
             "print('ENDED', os.waitstatus_to_exitcode(status), flush=True)\n"
         )
     path = box.path()
-    command = [box.config["austin"], "-o", path, "-i", "1ms"] + script(
+    command = [*box.config["austin"], "-o", path, "-i", "1ms"] + script(
         box, "import time\nprint('up', flush=True)\ntime.sleep(0.8)\nprint('got', input(), flush=True)\n"
     )
     pid, fd = pty.fork()

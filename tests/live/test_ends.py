@@ -12,6 +12,8 @@ import harness
 import mojo
 from harness import Skip, need, shown, test
 
+NOT_ON_WINDOWS = "signals, limits and pipes of POSIX; test_windows.py has the ends that there are"
+
 
 @test("one")
 def test_signals_to_the_profiler_attached(box):
@@ -247,7 +249,7 @@ def test_file_size_limit(box):
     for name in ("none.mojo", "none.mojo.zst"):
         path = box.path(name)
         done = subprocess.run(  # its words go into a pipe, which has no such limit
-            [box.config["austin"], "-o", path] + box.command("steady.py", seconds=4),
+            [*box.config["austin"], "-o", path] + box.command("steady.py", seconds=4),
             env=box.env(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -344,7 +346,7 @@ def test_terminal_is_sane_after_a_crash(box):
     if not shutil.which("setsid"):
         raise Skip("setsid is not installed")
     process = subprocess.Popen(
-        ["setsid", "-c", "-w", box.config["austin"], "-o", box.path(), "-i", "1ms"]
+        ["setsid", "-c", "-w", *box.config["austin"], "-o", box.path(), "-i", "1ms"]
         + box.interp.argv
         + [box.interp.inside(script)],
         env=box.env(),

@@ -9,7 +9,7 @@ from harness import Skip, need, shown, test
 
 def program(box):
     """The test program over the product's decoder."""
-    beside = os.path.dirname(os.path.dirname(box.config["austin"]))
+    beside = os.path.dirname(os.path.dirname(box.config["austin"][0]))
     roots = [beside] + [
         os.path.join(box.config["root"], "build", "linux-x86_64-" + kind) for kind in ("release", "debug")
     ]

@@ -12,6 +12,8 @@ import time
 
 import harness
 from harness import Skip, need, shown, test
+
+NOT_ON_WINDOWS = "its environments are those of Linux; test_windows.py has redirectors"
 from interpreters import catalogue, debian
 from interpreters.model import Missing
 

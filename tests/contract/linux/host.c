@@ -85,6 +85,11 @@ const char host_magic[] = "\177ELF";
 /** What the modules' load bias is checked against. */
 int contract_marker = 42;
 
+au_addr host_marker(void)
+{
+    return (uintptr_t)&contract_marker;
+}
+
 /** Where our own executable is loaded: the address of its first byte. */
 extern const char __executable_start[];
 

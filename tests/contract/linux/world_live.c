@@ -267,7 +267,7 @@ int world_live(world *w)
                  .sleeper_pthread = f.sleeper_pthread,
                  .sleeper_name = "contract-nm",
                  .symbol = "contract_marker",
-                 .symbol_at = (uintptr_t)&contract_marker,
+                 .symbol_at = host_marker(),
                  .magic = host_magic,
                  .poke = live_poke,
                  .end_thread = live_end_thread,

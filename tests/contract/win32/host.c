@@ -84,6 +84,11 @@ const char host_magic[] = "MZ";
 /** What the modules' load bias is checked against; the symbols of this format are what a module exports. */
 __declspec(dllexport) int contract_marker = 42;
 
+au_addr host_marker(void)
+{
+    return (uintptr_t)&contract_marker;
+}
+
 /** The linker's name for the first byte of this image. */
 extern const char __ImageBase[];
 

@@ -111,6 +111,23 @@ static char is_trap_set(void)
            (info.Protect & PAGE_GUARD) != 0;
 }
 
+/** The image of ntdll as the loader has laid it out, in memory of our own, which is what it looks like when a program
+   is its own loader. */
+static char unpack(void)
+{
+    const uint8_t *from = (const void *)GetModuleHandleW(L"ntdll.dll");
+    const IMAGE_DOS_HEADER *dos = (const void *)from;
+    const IMAGE_NT_HEADERS *headers = (const void *)(from + dos->e_lfanew);
+    size_t size = headers->OptionalHeader.SizeOfImage;
+    uint8_t *to = VirtualAlloc((void *)(uintptr_t)TRACEE_UNPACKED_AT, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    DWORD old;
+    for (size_t at = 0; to && at < size; at += WORLD_PAGE) { /* what cannot be read stays zero */
+        size_t len = size - at < WORLD_PAGE ? size - at : WORLD_PAGE;
+        (void)ReadProcessMemory(GetCurrentProcess(), from + at, to + at, len, NULL);
+    }
+    return to && VirtualProtect(to + WORLD_PAGE, WORLD_PAGE, PAGE_EXECUTE_READ, &old);
+}
+
 static char obey(char what, HANDLE extra)
 {
     switch (what) {
@@ -127,6 +144,8 @@ static char obey(char what, HANDLE extra)
         return is_trap_set();
     case TRACEE_LOAD:
         return LoadLibraryW(L"version.dll") != NULL;
+    case TRACEE_UNPACK:
+        return unpack();
     default:
         ExitProcess(3);
     }
@@ -149,7 +168,7 @@ _Noreturn void tracee(void)
         Sleep(1);
     }
     facts.main = GetCurrentThreadId();
-    facts.symbol_at = (uintptr_t)&contract_marker;
+    facts.symbol_at = host_marker();
     if (!WriteFile(out, &facts, sizeof facts, &n, NULL)) {
         ExitProcess(2);
     }

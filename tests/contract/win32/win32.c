@@ -102,6 +102,47 @@ START_TEST(library_comes)
 }
 END_TEST
 
+static int find_unpacked(void *baton, const au_module *module)
+{
+    dll_look *look = baton;
+    if (module->base == TRACEE_UNPACKED_AT) {
+        look->found++;
+        look->module = *module;
+        snprintf(look->path, sizeof look->path, "%s", module->path ? module->path : "none at all");
+    }
+    return 0;
+}
+
+/** An image that no loader knows of is one as well, with no file and so with no path. */
+START_TEST(image_without_loader)
+{
+    world w;
+    ck_assert_int_eq(world_live(&w), 0);
+    au_proc *p = attach(w.pid);
+    dll_look look = {.name = ""}, loaded = {.name = "ntdll.dll"};
+    ck_assert_ptr_null(p->ops->modules(p, find_unpacked, &look));
+    ck_assert_int_eq(look.found, 0);
+    ck_assert_int_eq(tracee_told(&w, TRACEE_UNPACK), 1);
+    ck_assert_ptr_null(p->ops->modules(p, find_dll, &loaded));
+    ck_assert_ptr_null(p->ops->modules(p, find_unpacked, &look));
+    ck_assert_int_eq(loaded.found, 1);
+    ck_assert_int_eq(look.found, 1);
+    ck_assert_str_eq(look.path, "");
+    ck_assert_int_eq(look.module.is_main, 0);
+    ck_assert_int_eq(look.module.deleted, 0);
+    ck_assert_uint_eq(look.module.bias, TRACEE_UNPACKED_AT);
+    ck_assert_uint_eq(look.module.end - look.module.base, loaded.module.end - loaded.module.base);
+    uint8_t head[2];
+    size_t got;
+    au_module_source source;
+    ck_assert_ptr_null(p->ops->module_read(p, look.module.id, 0, head, sizeof head, &got, &source));
+    ck_assert_uint_eq(got, 2);
+    ck_assert_int_eq(memcmp(head, "MZ", 2), 0);
+    p->ops->close(p);
+    w.destroy(&w);
+}
+END_TEST
+
 /** Numbers count in fours, and the system does not look at the two lowest bits; whoever gives another number is told.
  */
 START_TEST(numbers_that_are_nearly_right)
@@ -253,6 +294,7 @@ TCase *tcase_win32(void)
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, guard_pages);
     tcase_add_test(tcase, library_comes);
+    tcase_add_test(tcase, image_without_loader);
     tcase_add_test(tcase, numbers_that_are_nearly_right);
     tcase_add_test(tcase, ended_while_held);
     tcase_add_test(tcase, threads_of_others);

@@ -33,7 +33,11 @@ enum {
     TRACEE_END_THREAD = 't',
     TRACEE_IS_TRAP_SET = 'g', /**< the answer is 1 if the page at `trap` is still guarded, else 0 */
     TRACEE_LOAD = 'l',        /**< loads version.dll; the answer is 1 if that has worked */
+    TRACEE_UNPACK = 'u',      /**< copies an image to TRACEE_UNPACKED_AT, as programs do that carry their libraries
+                                   within themselves; 1 if that has worked */
 };
+
+#define TRACEE_UNPACKED_AT ((au_addr)1 << 45)
 
 /** Plays the tracee. */
 _Noreturn void tracee(void);

@@ -39,17 +39,32 @@ def caught(number, _):
     sys.exit(3)
 
 
+def ended():
+    """Has standard input come to its end?"""
+    if os.name != "nt":
+        import select
+
+        return bool(select.select([0], [], [], 0)[0])
+    if not ends:  # select is for sockets there
+        import _thread
+
+        ends.append(0)
+        _thread.start_new_thread(lambda: (os.read(0, 1), ends.append(1)), ())
+    return len(ends) > 1
+
+
+ends = []
 if opt.catch:
     signal.signal(signal.SIGTERM, caught)
     signal.signal(signal.SIGINT, caught)
+    if hasattr(signal, "SIGBREAK"):
+        signal.signal(signal.SIGBREAK, caught)
 time.sleep(opt.before)
-truth.ready(stdout_is_open=os.fstat(1) is not None)
+truth.ready(stdout_is_open=os.fstat(1) is not None, cpu=time.process_time())
 if opt.seconds:
     outer(time.monotonic() + opt.seconds)
 else:
-    import select
-
-    while not select.select([0], [], [], 0)[0]:
+    while not ended():
         outer(time.monotonic() + 0.05)
-truth.done()
+truth.done(cpu=time.process_time())
 sys.exit(opt.code)
