@@ -126,6 +126,7 @@ static au_error *find(au_engine *e, au_proc *proc)
     const au_proc_ops *ops = e->remote.ops;
     uint64_t start = ops->now(e->sys);
     uint64_t pause = MS / 2;
+    unsigned attempt = 0;
     e->counter_tries = e->counter_at = 0;
     e->counter_code = 0;
     for (;;) {
@@ -138,14 +139,17 @@ static au_error *find(au_engine *e, au_proc *proc)
             return au_error_create(AU_ERR_GONE, 0, "Process %lld ended before a Python interpreter was found in it",
                                    (long long)proc->pid);
         }
-        au_error *error = au__find_once(e, proc);
+        /* What is found at all is mostly found at once, or a moment after the launch; the rest takes its time. */
+        uint64_t patience = e->options.timeout_ms * MS / 8;
+        int last = now - start >= e->options.timeout_ms * MS;
+        int thorough = last || (now - start >= (patience < 200 * MS ? patience : 200 * MS) && attempt++ % 4 == 0);
+        au_error *error = au__find_once(e, proc, thorough);
         if (!error) {
             e->generation = status.generation;
             return NULL;
         }
         now = ops->now(e->sys);
-        if (e->hopeless || error->code == AU_ERR_MEMORY || error->code == AU_ERR_PERMISSION ||
-            now - start >= e->options.timeout_ms * MS) {
+        if (e->hopeless || error->code == AU_ERR_MEMORY || error->code == AU_ERR_PERMISSION || last) {
             return error;
         }
         au_error_clear(error);
@@ -178,7 +182,7 @@ int au_engine_is_python(au_sys *sys, au_proc *proc)
     au_engine *e = NULL;
     au_error *error = au_engine_create(&options, sys, &nobody, &e);
     if (!error) {
-        error = au__find_once(e, proc);
+        error = au__find_once(e, proc, 0);
         au_engine_destroy(e);
     }
     int found = error == NULL;

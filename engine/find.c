@@ -20,6 +20,7 @@ typedef struct image {
     au_addr base, bias;
     int is_main, bits;
     char *path;
+    int asked; /* nothing more can be learnt of it */
 } image;
 
 typedef struct candidate {
@@ -59,7 +60,7 @@ static int collect_image(void *baton, const au_module *m)
         return 1;
     }
     memcpy(copy, path, len);
-    s->images[s->image_count++] = (image){m->id, m->base, m->bias, m->is_main, m->bits, copy};
+    s->images[s->image_count++] = (image){m->id, m->base, m->bias, m->is_main, m->bits, copy, 0};
     s->bits32 |= m->is_main && m->bits == AU_BITS_32;
     return 0;
 }
@@ -134,7 +135,20 @@ static int add_candidate(search *s, candidate c)
     return 0;
 }
 
-static void look_into(search *s, const image *im)
+/*
+ * How an image is asked for the runtime. By symbol it may take many reads where symbols are only sorted, so that way is
+ * gone with the executable and with what calls itself Python first, and with the others if all the rest brings nothing.
+ */
+typedef enum by_what { BY_SECTION, BY_LIKELY_SYMBOL, BY_SYMBOL } by_what;
+
+static int minor_of(const image *im, au_obj *obj)
+{
+    char soname[128];
+    int minor = minor_in_name(im->path);
+    return minor >= 0 || au_obj_soname(obj, soname, sizeof soname) != AU_OBJ_OK ? minor : minor_in_name(soname);
+}
+
+static void look_into(search *s, image *im, by_what way)
 {
     const au_proc_ops *ops = s->e->remote.ops;
     bytes b = {ops, s->proc, im->id};
@@ -151,33 +165,39 @@ static void look_into(search *s, const image *im)
     if (got < sizeof probe || au_obj_init(&obj, &source) != AU_OBJ_OK || obj.bits != 64) {
         return;
     }
-    au_obj_range range;
-    candidate c = {0, 0, 0, minor_in_name(im->path), im->is_main, obj.long_bytes, im->path};
     if (!s->long_bytes || im->is_main) {
         s->long_bytes = obj.long_bytes;
     }
-    if (au_obj_find_section(&obj, "PyRuntime", &range) == AU_OBJ_OK) {
-        c.runtime = range.vaddr + im->bias;
-        c.size = range.size;
-    } else if (au_obj_find_symbol(&obj, "_PyRuntime", &range) == AU_OBJ_OK) {
-        c.runtime = range.vaddr + im->bias;
-        c.size = range.size;
-    } else {
+    au_obj_range range;
+    candidate c = {0, 0, 0, -1, im->is_main, obj.long_bytes, im->path};
+    if (way == BY_LIKELY_SYMBOL && !im->is_main && minor_of(im, &obj) < 0) {
         return;
     }
+    im->asked = way != BY_SECTION;
+    if ((way == BY_SECTION ? au_obj_find_section(&obj, "PyRuntime", &range)
+                           : au_obj_find_symbol(&obj, "_PyRuntime", &range)) != AU_OBJ_OK) {
+        return;
+    }
+    im->asked = 1;
+    c.named_minor = minor_of(im, &obj);
+    c.runtime = range.vaddr + im->bias;
+    c.size = range.size;
     if (au_obj_find_symbol(&obj, "Py_Version", &range) == AU_OBJ_OK) {
         uint32_t version;
         if (ops->read(s->proc, range.vaddr + im->bias, &version, sizeof version) == AU_OK) {
             c.hexversion = version;
         }
     }
-    if (c.named_minor < 0) {
-        char soname[128];
-        if (au_obj_soname(&obj, soname, sizeof soname) == AU_OBJ_OK) {
-            c.named_minor = minor_in_name(soname);
+    s->memory |= add_candidate(s, c) != 0;
+}
+
+static void look_into_all(search *s, by_what way)
+{
+    for (size_t i = 0; i < s->image_count; i++) {
+        if (!s->images[i].asked) {
+            look_into(s, &s->images[i], way);
         }
     }
-    s->memory |= add_candidate(s, c) != 0;
 }
 
 /* ---- the cookie in memory -------------------------------------------------------------------------------------- */
@@ -459,7 +479,7 @@ static au_error *decide(search *s)
     return NULL;
 }
 
-au_error *au__find_once(au_engine *e, au_proc *proc)
+au_error *au__find_once(au_engine *e, au_proc *proc, int thorough)
 {
     search s = {.e = e, .proc = proc};
     e->hopeless = 0;
@@ -467,10 +487,16 @@ au_error *au__find_once(au_engine *e, au_proc *proc)
     if (!error && s.memory) {
         error = au_error_memory();
     }
-    for (size_t i = 0; !error && i < s.image_count; i++) {
-        look_into(&s, &s.images[i]);
+    if (!error) {
+        look_into_all(&s, BY_SECTION);
     }
-    if (!error && !s.candidate_count && !s.bits32) {
+    if (!error && !s.candidate_count) {
+        look_into_all(&s, BY_LIKELY_SYMBOL);
+    }
+    if (!error && !s.candidate_count && thorough) {
+        look_into_all(&s, BY_SYMBOL);
+    }
+    if (!error && !s.candidate_count && !s.bits32 && thorough) {
         scan_memory(&s);
     }
     if (!error) {

@@ -689,7 +689,7 @@ void au__names_update(au_engine *e, int all, uint64_t now);
 /** Its name, else its id in hexadecimal; `length` in bytes. */
 const char *au__thread_label(const au_thread_rec *rec, size_t *length);
 
-/** One attempt to find the runtime (find.c). NULL: found. */
-au_error *au__find_once(au_engine *e, au_proc *proc);
+/** One attempt to find the runtime (find.c); `thorough`: also where it hardly ever is. NULL: found. */
+au_error *au__find_once(au_engine *e, au_proc *proc, int thorough);
 
 #endif

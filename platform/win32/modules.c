@@ -158,12 +158,24 @@ au_error *au__win32_regions(au_proc *proc, au_region_fn fn, void *baton)
 
 /* ---- images ------------------------------------------------------------------------------------------------------ */
 
+static void free_module(win32_module *m)
+{
+    free(m->path);
+    free(m->device);
+    free(m->head);
+}
+
+static void free_modules(win32_module *modules, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free_module(&modules[i]);
+    }
+    free(modules);
+}
+
 void au__win32_modules_forget(win32_proc *wp)
 {
-    for (size_t i = 0; i < wp->n_modules; i++) {
-        free(wp->modules[i].path);
-    }
-    free(wp->modules);
+    free_modules(wp->modules, wp->n_modules);
     wp->modules = NULL;
     wp->n_modules = wp->cap_modules = 0;
 }
@@ -207,16 +219,65 @@ typedef struct allocation {
 
 static au_error *no_memory(win32_module *m)
 {
-    free(m->path);
+    free_module(m);
     return au_error_memory();
 }
 
-/** Adds the image that an allocation is; nothing happens if it is none. `path` is room for a path. */
-static au_error *add_image(win32_proc *wp, const allocation *a, wchar_t *path)
+static wchar_t *copy_wide(const wchar_t *text)
+{
+    size_t bytes = (wcslen(text) + 1) * sizeof *text;
+    wchar_t *copy = malloc(bytes);
+    if (copy) {
+        memcpy(copy, text, bytes);
+    }
+    return copy;
+}
+
+static au_error *add_module(win32_proc *wp, win32_module *m)
+{
+    if (wp->n_modules == wp->cap_modules) {
+        size_t cap = wp->cap_modules ? wp->cap_modules * 2 : 64;
+        win32_module *grown = realloc(wp->modules, cap * sizeof *grown);
+        if (!grown) {
+            return no_memory(m);
+        }
+        wp->modules = grown;
+        wp->cap_modules = cap;
+    }
+    wp->modules[wp->n_modules++] = *m;
+    return NULL;
+}
+
+/** Is it the image of the last list at that place? The file of one that is mapped cannot change. */
+static int take_over(win32_proc *wp, const allocation *a, const wchar_t *device, win32_module *out)
+{
+    for (size_t i = 0; i < wp->n_before && device[0]; i++) {
+        win32_module *m = &wp->before[i];
+        if (m->base == a->base && m->end >= a->end && m->device && wcscmp(m->device, device) == 0) {
+            *out = *m;
+            memset(m, 0, sizeof *m);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/** Adds the image that an allocation is; nothing happens if it is none. `device` is room for a path. */
+static au_error *add_image(win32_proc *wp, const allocation *a, wchar_t *device)
 {
     uint8_t magic[2];
-    if ((a->type != MEM_IMAGE && !(a->type == MEM_PRIVATE && a->has_code)) ||
-        au__win32_read(&wp->proc, a->base, magic, sizeof magic) != AU_OK || magic[0] != 'M' || magic[1] != 'Z') {
+    win32_module m = {0};
+    if (a->type != MEM_IMAGE && !(a->type == MEM_PRIVATE && a->has_code)) {
+        return NULL;
+    }
+    device[0] = 0;
+    if (a->type == MEM_IMAGE) {
+        device_path(wp, a->base, device);
+        if (take_over(wp, a, device, &m)) {
+            return add_module(wp, &m);
+        }
+    }
+    if (au__win32_read(&wp->proc, a->base, magic, sizeof magic) != AU_OK || magic[0] != 'M' || magic[1] != 'Z') {
         return NULL;
     }
     image_bytes bytes = {wp, a->base};
@@ -225,34 +286,28 @@ static au_error *add_image(win32_proc *wp, const allocation *a, wchar_t *path)
     if (au_obj_init(&obj, &source) != AU_OBJ_OK || obj.high_vaddr > UINT64_MAX - a->base) {
         return NULL;
     }
-    win32_module m = {.base = a->base, .end = a->base + obj.high_vaddr, .bits = obj.bits};
+    m = (win32_module){.base = a->base, .end = a->base + obj.high_vaddr, .bits = obj.bits};
     m.end = a->end > m.end ? a->end : m.end;
     m.is_main = m.base == wp->image_base;
     if (au_obj_build_id(&obj, m.build_id, sizeof m.build_id, &m.build_id_len) != AU_OBJ_OK) {
         m.build_id_len = 0;
     }
-    path[0] = 0;
-    if (a->type == MEM_IMAGE) {
-        device_path(wp, a->base, path);
+    m.path = dos_path(device);
+    m.device = copy_wide(device);
+    if (!m.path || !m.device) {
+        return no_memory(&m);
     }
-    m.path = dos_path(path);
-    if (!m.path) {
-        return au_error_memory();
+    if (a->type == MEM_IMAGE) {
+        m.head = malloc(wp->page_bytes);
+        if (!m.head) {
+            return no_memory(&m);
+        }
+        m.head_len = read_some(wp, a->base, m.head, wp->page_bytes);
     }
     wchar_t *wide = m.path[0] ? au__win32_wide(m.path) : NULL;
     m.deleted = wide && GetFileAttributesW(wide) == INVALID_FILE_ATTRIBUTES && GetLastError() == ERROR_FILE_NOT_FOUND;
     free(wide);
-    if (wp->n_modules == wp->cap_modules) {
-        size_t cap = wp->cap_modules ? wp->cap_modules * 2 : 64;
-        win32_module *grown = realloc(wp->modules, cap * sizeof *grown);
-        if (!grown) {
-            return no_memory(&m);
-        }
-        wp->modules = grown;
-        wp->cap_modules = cap;
-    }
-    wp->modules[wp->n_modules++] = m;
-    return NULL;
+    return add_module(wp, &m);
 }
 
 static au_error *collect_images(win32_proc *wp, wchar_t *path)
@@ -286,11 +341,17 @@ au_error *au__win32_modules(au_proc *proc, au_module_fn fn, void *baton)
     if (au__win32_gone(wp)) {
         return au_error_gone();
     }
-    au__win32_modules_forget(wp);
+    wp->before = wp->modules;
+    wp->n_before = wp->n_modules;
+    wp->modules = NULL;
+    wp->n_modules = wp->cap_modules = 0;
     wp->module_epoch++;
     wchar_t *path = malloc(PATH_CHARS * sizeof *path);
     au_error *error = path ? collect_images(wp, path) : au_error_memory();
     free(path);
+    free_modules(wp->before, wp->n_before);
+    wp->before = NULL;
+    wp->n_before = 0;
     if (error) {
         return error;
     }
@@ -330,7 +391,13 @@ au_error *au__win32_module_read(au_proc *proc, uint64_t module_id, uint64_t offs
     const win32_module *m = &wp->modules[index];
     uint64_t size = m->end - m->base;
     size_t most = offset >= size ? 0 : size - offset < len ? (size_t)(size - offset) : len;
-    *got = most ? read_some(wp, m->base + offset, buf, most) : 0;
+    if (most && offset < m->head_len) {
+        *got = m->head_len - (size_t)offset < most ? m->head_len - (size_t)offset : most;
+        memcpy(buf, m->head + offset, *got);
+        *got += *got < most ? read_some(wp, m->base + offset + *got, (uint8_t *)buf + *got, most - *got) : 0;
+    } else {
+        *got = most ? read_some(wp, m->base + offset, buf, most) : 0;
+    }
     *source = AU_SOURCE_MEMORY;
     return au__win32_gone(wp) ? au_error_gone() : NULL;
 }

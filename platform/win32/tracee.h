@@ -83,10 +83,13 @@ typedef struct win32_sys {
 
 typedef struct win32_module {
     au_addr base, end;
-    char *path; /* owned; "" when it has no file */
+    char *path;      /* owned; "" when it has no file */
+    wchar_t *device; /* owned; the same as the system writes it */
     int is_main, bits, deleted;
     uint8_t build_id[20];
     size_t build_id_len;
+    uint8_t *head; /* owned: its first bytes, which the system maps for reading only */
+    size_t head_len;
 } win32_module;
 
 typedef struct win32_proc {
@@ -98,8 +101,8 @@ typedef struct win32_proc {
     LONGLONG created;   /* FILETIME */
     au_addr image_base; /* of the executable; 0 if not known */
 
-    win32_module *modules;
-    size_t n_modules, cap_modules;
+    win32_module *modules, *before; /* of the last list, and of the one before it while a list is made */
+    size_t n_modules, cap_modules, n_before;
     uint64_t module_epoch; /* upper half of module ids */
 
     win32_snapshot snapshot;
