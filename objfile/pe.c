@@ -67,7 +67,10 @@ static au_obj_result locate(au_obj *obj, uint64_t rva, uint64_t len, uint64_t *o
         *offset = rva;
         return AU_OBJ_OK;
     }
-    /* Tables and what they point at are mostly in one section: a search in them need not look for it each time. */
+    /*
+     * Tables and what they point at are mostly in one section: a search in them need not look for it each time. Each
+     * question begins anew (forget_section), because where sections overlap the answer would depend on the one before.
+     */
     for (uint32_t i = 0; rva < pe->last_rva || rva - pe->last_rva >= pe->last_size; i++) {
         pe_section section;
         if (i >= pe->section_count) {
@@ -90,6 +93,11 @@ static au_obj_result locate(au_obj *obj, uint64_t rva, uint64_t len, uint64_t *o
     }
     *offset = pe->last_offset + (rva - pe->last_rva);
     return AU_OBJ_OK;
+}
+
+static void forget_section(au_obj *obj)
+{
+    obj->pe.last_size = 0;
 }
 
 /** Shows what a header or a table points at: it is wrong when there is nothing. */
@@ -140,9 +148,6 @@ static au_obj_result read_directory(au_obj *obj, uint64_t offset, uint32_t count
 /** "Optional Header": what is in it depends on its magic, and how much of it there is on its size. */
 static au_obj_result read_optional(au_obj *obj, uint64_t offset, uint32_t size)
 {
-    if (size < OPTIONAL_SIZE) {
-        return AU_OBJ_MALFORMED;
-    }
     const uint8_t *p = au__obj_view(obj, &obj->table, offset, OPTIONAL_SIZE);
     if (!p) {
         return AU_OBJ_UNREADABLE;
@@ -214,11 +219,11 @@ static int is_named(au_obj *obj, const pe_section *section, const char *name)
     for (; i < sizeof section->name && section->name[i] >= '0' && section->name[i] <= '9'; i++) {
         at = at * 10 + (uint32_t)(section->name[i] - '0');
     }
-    if (i == 1 || (i < sizeof section->name && section->name[i])) {
+    if (i < sizeof section->name && section->name[i]) {
         return 0;
     }
     const uint8_t *p = au__obj_view(obj, &obj->strings, obj->pe.strings, 4);
-    uint32_t size = p ? au__le32(p) : 0; /* with these four bytes */
+    uint32_t size = p ? au__le32(p) : 0; /* of all, with these four bytes, where no name is */
     return at >= 4 && au__obj_string_is(obj, obj->pe.strings + at, obj->pe.strings + size, name);
 }
 
@@ -253,6 +258,7 @@ static au_obj_result read_exports(au_obj *obj, pe_exports *out)
         return AU_OBJ_NOT_FOUND;
     }
     const uint8_t *p;
+    forget_section(obj);
     au_obj_result result = view_rva(obj, obj->pe.exports, EXPORTS_SIZE, &p);
     if (result != AU_OBJ_OK) {
         return result;
@@ -396,6 +402,7 @@ static au_obj_result pe_soname(au_obj *obj, char *buf, size_t cap)
  */
 static au_obj_result pe_build_id(au_obj *obj, uint8_t *buf, size_t cap, size_t *len)
 {
+    forget_section(obj);
     uint32_t count = obj->pe.debug ? obj->pe.debug_size / DEBUG_SIZE : 0;
     for (uint32_t i = 0; i < count && i < MAX_DEBUG_ENTRIES; i++) {
         const uint8_t *p;
@@ -404,8 +411,7 @@ static au_obj_result pe_build_id(au_obj *obj, uint8_t *buf, size_t cap, size_t *
             return result;
         }
         uint32_t rva = au__le32(p + 20), raw = au__le32(p + 24);
-        if (au__le32(p + 12) != DEBUG_CODEVIEW || au__le32(p + 16) < RSDS_SIZE ||
-            (obj->source.in_memory ? rva : raw) == 0) {
+        if (au__le32(p + 12) != DEBUG_CODEVIEW || au__le32(p + 16) < RSDS_SIZE) {
             continue;
         }
         if (obj->source.in_memory) {
@@ -429,6 +435,7 @@ static au_obj_result pe_build_id(au_obj *obj, uint8_t *buf, size_t cap, size_t *
 static au_obj_result pe_read_vaddr(au_obj *obj, uint64_t vaddr, void *buf, size_t len)
 {
     uint64_t offset;
+    forget_section(obj);
     au_obj_result result = locate(obj, vaddr, len, &offset);
     return result == AU_OBJ_OK ? au__obj_copy(obj, offset, buf, len) : result;
 }

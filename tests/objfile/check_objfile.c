@@ -1,37 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "objfile/objfile.h"
 #include "tests/objfile/elf_bytes.h"
-
-typedef struct bytes {
-    const uint8_t *data;
-    size_t len;
-    size_t reads;
-} bytes;
-
-static int read_bytes(void *baton, uint64_t offset, void *buf, size_t len, size_t *got)
-{
-    bytes *from = baton;
-    from->reads++;
-    if (offset >= from->len) {
-        *got = 0;
-        return offset > from->len; /* at the end: nothing; past it: an error */
-    }
-    *got = from->len - offset < len ? (size_t)(from->len - offset) : len;
-    memcpy(buf, from->data + offset, *got);
-    return 0;
-}
+#include "tests/objfile/source.h"
 
 static uint8_t image[ELF_BYTES_MAX];
 static au_obj obj;
 
 static au_obj_result open_file(bytes *from, const elf_plan *plan)
 {
-    *from = (bytes){image, elf_file(plan, image), 0};
+    *from = (bytes){.data = image, .len = elf_file(plan, image)};
     au_obj_source source = {.read = read_bytes, .baton = from};
     return au_obj_init(&obj, &source);
 }
@@ -84,6 +65,7 @@ START_TEST(invented_files)
                 ck_assert_int_eq(open_file(&from, &plan), AU_OBJ_OK);
                 ck_assert_int_eq(obj.format, AU_OBJ_FORMAT_ELF);
                 ck_assert_int_eq(obj.bits, bits);
+                ck_assert_int_eq(obj.long_bytes, bits / 8);
                 ck_assert_int_eq(obj.type, exec ? AU_OBJ_TYPE_EXEC : AU_OBJ_TYPE_DYNAMIC);
                 ck_assert_int_eq(obj.cpu, bits == 64 ? AU_OBJ_CPU_X86_64 : AU_OBJ_CPU_X86);
                 ck_assert_uint_eq(obj.low_vaddr, plan.vaddr);
@@ -123,7 +105,7 @@ START_TEST(invented_memory)
             for (int exec = 0; exec < 2; exec++) {
                 elf_plan plan = {.bits = bits, .vaddr = exec ? 0x400000 : 0, .sections = 1, .gnu_hash = 1};
                 uint64_t base = exec ? plan.vaddr : bits == 64 ? 0x7f1234560000 : 0x56780000;
-                bytes from = {image, elf_memory(&plan, base, relocated, image), 0};
+                bytes from = {.data = image, .len = elf_memory(&plan, base, relocated, image)};
                 au_obj_source source = {.read = read_bytes, .baton = &from, .in_memory = 1, .base = base};
                 ck_assert_int_eq(au_obj_init(&obj, &source), AU_OBJ_OK);
                 expect_common(plan.vaddr);
@@ -161,49 +143,18 @@ START_TEST(other_formats)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         memset(image, 0, 4096);
         memcpy(image, cases[i].head, strlen(cases[i].head));
-        bytes from = {image, 4096, 0};
+        bytes from = {.data = image, .len = 4096};
         au_obj_source source = {.read = read_bytes, .baton = &from};
         ck_assert_int_eq(au_obj_init(&obj, &source), cases[i].result);
         au_obj_range range;
         ck_assert_int_ne(au_obj_find_symbol(&obj, "_PyRuntime", &range), AU_OBJ_OK);
         ck_assert(au_obj_result_text(cases[i].result)[0] != 0);
     }
-    bytes none = {image, 0, 0};
+    bytes none = {.data = image};
     au_obj_source source = {.read = read_bytes, .baton = &none};
     ck_assert_int_eq(au_obj_init(&obj, &source), AU_OBJ_NOT_RECOGNISED);
 }
 END_TEST
-
-/** Asks everything; what is found must lie within what is loaded. */
-static void ask_everything(void)
-{
-    au_obj_range range;
-    uint8_t id[20];
-    char name[64];
-    size_t len = 0;
-    uint64_t value;
-    static const char *const sections[] = {"PyRuntime", "AsyncioDebug", "nothing"};
-    static const char *const symbols[] = {"_PyRuntime", "Py_Version", "ot_here_x", "absent"};
-    for (size_t i = 0; i < 3; i++) {
-        if (au_obj_find_section(&obj, sections[i], &range) == AU_OBJ_OK) {
-            ck_assert_uint_ge(range.vaddr, obj.low_vaddr);
-            ck_assert_uint_le(range.size, obj.high_vaddr - range.vaddr);
-        }
-    }
-    for (size_t i = 0; i < 4; i++) {
-        if (au_obj_find_symbol(&obj, symbols[i], &range) == AU_OBJ_OK) {
-            ck_assert_uint_ge(range.vaddr, obj.low_vaddr);
-            ck_assert_uint_le(range.size, obj.high_vaddr - range.vaddr);
-        }
-    }
-    if (au_obj_build_id(&obj, id, sizeof id, &len) == AU_OBJ_OK) {
-        ck_assert_uint_le(len, sizeof id);
-    }
-    if (au_obj_soname(&obj, name, sizeof name) == AU_OBJ_OK) {
-        ck_assert_uint_lt(strlen(name), sizeof name);
-    }
-    (void)au_obj_debug_entry(&obj, &value);
-}
 
 /** Each byte of headers and tables replaced by some that hurt, in a file and in memory. */
 START_TEST(lying_headers)
@@ -222,10 +173,9 @@ START_TEST(lying_headers)
                 for (size_t e = 0; e < sizeof evil; e++) {
                     memcpy(image, good, len);
                     image[at] = evil[e];
-                    bytes from = {image, len, 0};
-                    au_obj_source source = {.read = read_bytes, .baton = &from, .in_memory = memory, .base = base};
-                    (void)au_obj_init(&obj, &source);
-                    ask_everything();
+                    bytes from = {.data = image, .len = len};
+                    answers got;
+                    ask_everything(&obj, &from, memory, base, &got);
                     ck_assert_uint_lt(from.reads, 200000); /* no walk that a header can make endless */
                 }
             }
@@ -239,10 +189,25 @@ START_TEST(cut_anywhere)
     elf_plan plan = {.bits = 64, .sections = 1, .gnu_hash = 1, .dynsym_sections = 1};
     size_t whole = elf_file(&plan, image);
     for (size_t len = 0; len < whole; len++) {
-        bytes from = {image, len, 0};
-        au_obj_source source = {.read = read_bytes, .baton = &from};
-        (void)au_obj_init(&obj, &source);
-        ask_everything();
+        bytes from = {.data = image, .len = len};
+        answers got;
+        ask_everything(&obj, &from, 0, 0, &got);
+    }
+}
+END_TEST
+
+/** Reads that fail and reads that are short; the hash tables are there, and are not. */
+START_TEST(faults)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        for (int bits = 32; bits <= 64; bits += 32) {
+            for (int hashes = memory; hashes < 2; hashes++) {
+                elf_plan plan = {.bits = bits, .sections = 1, .gnu_hash = hashes, .hash = hashes, .dynsym_sections = 1};
+                uint64_t base = 0x70000000;
+                size_t len = memory ? elf_memory(&plan, base, 1, image) : elf_file(&plan, image);
+                ck_assert_uint_gt(inject_faults(&obj, image, len, memory, base), 5);
+            }
+        }
     }
 }
 END_TEST
@@ -298,8 +263,10 @@ int main(void)
     tcase_add_test(tcase, other_formats);
     tcase_add_test(tcase, lying_headers);
     tcase_add_test(tcase, cut_anywhere);
+    tcase_add_test(tcase, faults);
     tcase_add_test(tcase, own_file);
     suite_add_tcase(suite, tcase);
+    suite_add_tcase(suite, pe_cases());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
