@@ -29,7 +29,7 @@ typedef struct candidate {
     uint64_t hexversion; /* by Py_Version; 0 if there is none */
     int named_minor;     /* by file name; -1 if it says nothing */
     int is_main;
-    int long_bytes; /* of its object file */
+    int long_bytes; /* of its object file; 0 if not known */
     const char *path;
 } candidate;
 
@@ -225,7 +225,7 @@ static int scan_region(void *baton, const au_region *region)
         }
         for (size_t i = 0; i + 8 <= len; i += 8) {
             if (memcmp(c->buf + i, "xdebugpy", 8) == 0) {
-                candidate found = {at + i, 0, 0, -1, 0, c->s->long_bytes ? c->s->long_bytes : 8, "(memory)"};
+                candidate found = {at + i, 0, 0, -1, 0, c->s->long_bytes, "(memory)"};
                 c->s->memory |= add_candidate(c->s, found) != 0;
             }
         }
@@ -315,7 +315,7 @@ static verdict live_checks(const au_remote *r, au_addr runtime, uint64_t *hexver
     return NOT_TRUSTED;
 }
 
-static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t *hexversion)
+static verdict judge_as(search *s, const candidate *c, int long_bytes, au_layout *layout, uint64_t *hexversion)
 {
     const au_proc_ops *ops = s->e->remote.ops;
     uint8_t head[AU_DEBUG_OFFSETS_MAX];
@@ -330,7 +330,7 @@ static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t 
         }
     }
     *hexversion = c->hexversion;
-    switch (au_layout_from_debug_offsets(head, len, c->size, c->long_bytes, layout, hexversion)) {
+    switch (au_layout_from_debug_offsets(head, len, c->size, long_bytes, layout, hexversion)) {
     case AU_OFFSETS_OK:
         break;
     case AU_OFFSETS_UNKNOWN_VERSION:
@@ -349,7 +349,7 @@ static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t 
         if (minor < 10) {
             return UNSUPPORTED;
         }
-        const au_layout *table = au_layout_static(minor, c->long_bytes);
+        const au_layout *table = au_layout_static(minor, long_bytes);
         if (!table) {
             return minor > 15 ? UNSUPPORTED : NOT_TRUSTED;
         }
@@ -359,6 +359,12 @@ static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t 
     }
     au_remote r = {ops, s->proc, *layout, s->e->remote.window_cap};
     return live_checks(&r, c->runtime, hexversion);
+}
+
+static verdict judge(search *s, const candidate *c, au_layout *layout, uint64_t *hexversion)
+{
+    verdict v = judge_as(s, c, c->long_bytes ? c->long_bytes : 8, layout, hexversion);
+    return v == NOT_TRUSTED && !c->long_bytes ? judge_as(s, c, 4, layout, hexversion) : v;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------ */

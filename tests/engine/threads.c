@@ -216,8 +216,8 @@ START_TEST(native_id_attribute)
     w_frame frame = {w->codes, 3, W_PLAIN, 0};
     world_stack(w, x, &frame, 1);
     /* forget the handle: it is now that of another thread state */
-    world_word(w, x->addr + w->l.tstate_thread_id, 0x7ffd00001000);
-    x->ident = 0x7ffd00001000;
+    x->ident = w->l.long_bytes == 4 ? 0x1000 : 0x7ffd00001000;
+    world_long(w, x->addr + w->l.tstate_thread_id, x->ident);
     world_threading(w, w->interps);
     world_name(w, w->interps, x, "musl", _i ? W_NAME_DICT : W_NAME_VALUES);
     run.options.mode = AU_MODE_CPU;
@@ -249,7 +249,7 @@ static int inherit(w_run *r)
         must_be_zero(au_image_add_thread(w->image, 7777, "python"));
         must_be_zero(au_image_set_thread(w->image, 7777, AU_RUN_RUNNING, 1));
         if (w->l.tstate_native_thread_id != AU_ABSENT) {
-            world_word(w, t->addr + w->l.tstate_native_thread_id, 7777);
+            world_long(w, t->addr + w->l.tstate_native_thread_id, 7777);
         } else {
             must_be_zero(au_image_add_id(w->image, AU_ID_PTHREAD, t->ident, 7777));
             world_word(w, t->addr + w->l.tstate_id, 7777);
@@ -366,9 +366,9 @@ static int reuse_state(w_run *r)
 {
     if (r->passes == 5) {
         const au_layout *l = &w->l;
-        world_word(w, t->addr + l->tstate_thread_id, 0x7ff000000000);
+        world_long(w, t->addr + l->tstate_thread_id, 0x7ff000077000);
         if (l->tstate_native_thread_id != AU_ABSENT) {
-            world_word(w, t->addr + l->tstate_native_thread_id, 9999);
+            world_long(w, t->addr + l->tstate_native_thread_id, 9999);
         }
     }
     return 0;
@@ -607,8 +607,8 @@ START_TEST(sum_of_times)
 {
     static const uint64_t drifts[] = {0, 100, 77777, 3000000};
     static const uint64_t intervals[] = {0, 100, 1000, 50};
-    begin(_i % 9);
-    int how = _i / 9;
+    begin(_i % WORLD_BUILDS);
+    int how = _i / WORLD_BUILDS;
     uint64_t seed = 5;
     au_image_set_drift(w->image, drifts[how] + (intervals[how] ? 0 : 1000));
     run.options.interval_us = intervals[how];

@@ -3,9 +3,13 @@
 #include "tests/engine/layouts.h"
 #include "tests/engine/world_internal.h"
 
-const char *const world_builds[] = {"3.10.13-x86_64",  "3.11.7-x86_64",   "3.12.1-x86_64",
-                                    "3.13.18-x86_64",  "3.13.18t-x86_64", "3.14.10-x86_64",
-                                    "3.14.10t-x86_64", "3.15.2-x86_64",   "3.15.2t-x86_64"};
+const char *const world_builds[] = {"3.10.13-x86_64", "3.11.7-x86_64", "3.12.1-x86_64", "3.13.18-x86_64",
+                                    "3.13.18t-x86_64", "3.14.10-x86_64", "3.14.10t-x86_64", "3.15.2-x86_64",
+                                    "3.15.2t-x86_64",
+                                    /* whose long has four bytes */
+                                    "3.10.8-win_amd64", "3.11.3-win_amd64", "3.12.1-win_amd64", "3.13.5-win_amd64",
+                                    "3.13.5t-win_amd64-derived", "3.14.3-win_amd64", "3.14.3t-win_amd64-derived"};
+_Static_assert(sizeof world_builds / sizeof world_builds[0] == WORLD_BUILDS, "WORLD_BUILDS");
 
 enum { HEAP_STEP = 1 << 20 };
 
@@ -33,6 +37,15 @@ void world_word(world *w, au_addr at, uint64_t value)
 void world_int(world *w, au_addr at, uint32_t value)
 {
     must(au_image_int(w->image, at, value) == 0, "write");
+}
+
+void world_long(world *w, au_addr at, uint64_t value)
+{
+    if (w->l.long_bytes == 4) {
+        world_int(w, at, (uint32_t)value);
+    } else {
+        world_word(w, at, value);
+    }
 }
 
 uint64_t world_get(world *w, au_addr at)
@@ -133,7 +146,8 @@ w_thread *world_basic(world *w)
     w_interp *interp = world_interp(w, 0);
     w_thread *t = world_thread(w, interp, UINT64_C(0x7fff12345000), 4321);
     w_frame frames[1] = {{world_code(w, "/srv/app.py", "<module>", 1, 60), 5, W_PLAIN, 0}};
-    world_word(w, w->runtime + w->l.runtime_main_thread, t->ident);
+    world_word(w, w->runtime + w->l.runtime_main_thread, UINT64_MAX); /* what is behind a short one is none of it */
+    world_long(w, w->runtime + w->l.runtime_main_thread, t->ident);
     world_stack(w, t, frames, 1);
     return t;
 }

@@ -20,7 +20,7 @@
 
 /** The builds that worlds are made of: one of each version and kind. */
 extern const char *const world_builds[];
-enum { WORLD_BUILDS = 9 };
+enum { WORLD_BUILDS = 16 };
 
 /** What frames an entry of a stack is. */
 typedef enum w_owner {
@@ -130,6 +130,8 @@ void world_destroy(world *w, int keep_image);
 
 au_addr world_alloc(world *w, size_t size);
 void world_word(world *w, au_addr at, uint64_t value);
+/** C's unsigned long: of eight bytes, or of four. */
+void world_long(world *w, au_addr at, uint64_t value);
 void world_int(world *w, au_addr at, uint32_t value);
 uint64_t world_get(world *w, au_addr at);
 

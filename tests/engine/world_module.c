@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The module that an invented runtime is in: an ELF shared object of one segment (gABI, chapters 4 and 5), whole, or
- * with nothing left to find it by but what the dynamic linker needs.
+ * with nothing left to find it by but what the dynamic linker needs. Where C's long has four bytes it is a PE library
+ * (Microsoft, "PE Format"), with the section, or with nothing but what it exports.
  */
 #include "tests/engine/layouts.h"
 #include "tests/engine/world_internal.h"
@@ -135,11 +136,74 @@ static void with_dynamic(const world *w, uint8_t *elf, unsigned sections, uint64
     }
 }
 
+enum {
+    PE_AT = 64,
+    PE_OPTIONAL = PE_AT + 24,
+    PE_OPTIONAL_SIZE = 112 + 16 * 8,
+    PE_SECTIONS = PE_OPTIONAL + PE_OPTIONAL_SIZE,
+    PE_EXPORTS = 512,
+    PE_FUNCTIONS = 560,
+    PE_NAMES = 576,
+    PE_ORDINALS = 592,
+    PE_STRINGS = 600
+};
+
+/* All of it lies in what the headers say is theirs, so that RVAs are file offsets. */
+static void as_pe(const world *w, uint8_t *pe, int has_section, unsigned options)
+{
+    static const char names[] = "Py_Version\0_PyRuntime\0.PyRuntime";
+    const int first = w->minor == 10 ? 1 : 0; /* 3.10 exports no version */
+    memset(pe, 0, SIZE);
+    memcpy(pe, "MZ", 2);
+    le(pe + 0x3c, PE_AT, 4);
+    memcpy(pe + PE_AT, "PE", 2);
+    le(pe + PE_AT + 4, 0x8664, 2);
+    le(pe + PE_AT + 6, (uint64_t)has_section, 2);
+    le(pe + PE_AT + 20, PE_OPTIONAL_SIZE, 2);
+    le(pe + PE_AT + 22, 0x2022, 2); /* a library, of 64 bits */
+    le(pe + PE_OPTIONAL, 0x20b, 2);
+    le(pe + PE_OPTIONAL + 24, 0x180000000, 8); /* where it is not */
+    le(pe + PE_OPTIONAL + 56, W_RUNTIME_VADDR + w->runtime_size, 4);
+    le(pe + PE_OPTIONAL + 60, SIZE, 4);
+    le(pe + PE_OPTIONAL + 108, 16, 4);
+    le(pe + PE_OPTIONAL + 112, PE_EXPORTS, 4);
+    le(pe + PE_OPTIONAL + 116, SIZE - PE_EXPORTS, 4);
+    if (has_section) {
+        memcpy(pe + PE_SECTIONS, "PyRuntim", 8);
+        le(pe + PE_SECTIONS + 8, w->runtime_size, 4);
+        le(pe + PE_SECTIONS + 12, W_RUNTIME_VADDR, 4);
+    }
+    le(pe + PE_EXPORTS + 20, 2, 4);
+    le(pe + PE_EXPORTS + 24, (uint64_t)(2 - first), 4);
+    le(pe + PE_EXPORTS + 28, PE_FUNCTIONS, 4);
+    le(pe + PE_EXPORTS + 32, PE_NAMES, 4);
+    le(pe + PE_EXPORTS + 36, PE_ORDINALS, 4);
+    le(pe + PE_FUNCTIONS, VERSION_VADDR, 4);
+    le(pe + PE_FUNCTIONS + 4, W_RUNTIME_VADDR, 4);
+    memcpy(pe + PE_STRINGS, names, sizeof names);
+    const uint64_t runtime_name = PE_STRINGS + (options & W_MODULE_OTHER_NAME ? 22 : 11);
+    int n = 0;
+    if (options & W_MODULE_OTHER_NAME) { /* sorted: a full stop is before a letter */
+        le(pe + PE_NAMES + 4 * n, runtime_name, 4);
+        le(pe + PE_ORDINALS + 2 * n++, 1, 2);
+    }
+    if (!first) {
+        le(pe + PE_NAMES + 4 * n, PE_STRINGS, 4);
+        le(pe + PE_ORDINALS + 2 * n++, 0, 2);
+    }
+    if (!(options & W_MODULE_OTHER_NAME)) {
+        le(pe + PE_NAMES + 4 * n, runtime_name, 4);
+        le(pe + PE_ORDINALS + 2 * n, 1, 2);
+    }
+}
+
 void world_module(world *w, int is_main, const char *path, w_module_form form, unsigned options)
 {
     uint8_t elf[SIZE];
     int loaded = form == W_MODULE_BARE || form == W_MODULE_DELETED;
-    if (form == W_MODULE_SECTIONS) {
+    if (w->l.long_bytes == 4) {
+        as_pe(w, elf, form == W_MODULE_SECTIONS, options);
+    } else if (form == W_MODULE_SECTIONS) {
         with_sections(w, elf);
     } else {
         with_dynamic(w, elf, form == W_MODULE_DELETED ? 4 : 0, options & W_MODULE_RELOCATED ? w->bias : 0, options);
@@ -155,7 +219,9 @@ void world_module(world *w, int is_main, const char *path, w_module_form form, u
     if (loaded) { /* what a segment brings; the section headers that it speaks of are none of it */
         must(au_image_map(w->image, w->bias, 4096, AU_PERM_READ, path) == 0, "map");
         must(au_image_write(w->image, w->bias, elf, sizeof elf) == 0, "write");
-        must(au_image_write(w->image, w->bias + SECTIONS, "\xff\xff\xff\xff\xff\xff\xff\xff", 8) == 0, "write");
+        must(w->l.long_bytes == 4 ||
+                 au_image_write(w->image, w->bias + SECTIONS, "\xff\xff\xff\xff\xff\xff\xff\xff", 8) == 0,
+             "write");
     }
     must(au_image_map(w->image, w->bias + VERSION_VADDR, 4096, AU_PERM_READ, path) == 0, "map");
     world_word(w, w->bias + VERSION_VADDR, layout_version(w->build));

@@ -33,9 +33,10 @@ au_addr world_str32(world *w, const uint32_t *chars, size_t count, int form)
     unsigned width = width_of(chars, count, &ascii);
     au_addr at = object(w, (size_t)l->str_any + 16 + (count + 1) * 4, w->object_type);
     uint32_t state = width << l->kind_bit;
-    if (form == W_STR_WSTR && l->ready_bit >= 0) {
-        au_addr text = world_alloc(w, (count + 1) * 4);
-        put_chars(w, text, chars, count, 4);
+    const unsigned wide = l->long_bytes == 4 ? 2 : 4; /* wchar_t */
+    if (form == W_STR_WSTR && l->ready_bit >= 0 && width <= wide) {
+        au_addr text = world_alloc(w, (count + 1) * wide);
+        put_chars(w, text, chars, count, wide);
         world_int(w, at + l->str_state, 0);
         world_word(w, at + l->str_wstr, text);
         world_word(w, at + l->str_wstr + 24, count);

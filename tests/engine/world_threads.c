@@ -45,18 +45,21 @@ w_thread *world_thread(world *w, w_interp *interp, uint64_t ident, au_tid tid)
     must(t != NULL, "calloc");
     t->addr = world_alloc(w, 2048);
     t->interp = interp->addr;
+    ident = l->long_bytes == 4 ? (uint32_t)ident : ident;
     t->ident = ident;
     t->tid = tid;
     t->native = (uint64_t)tid;
     world_word(w, t->addr + l->tstate_interp, interp->addr);
-    world_word(w, t->addr + l->tstate_thread_id, ident);
+    world_word(w, t->addr + l->tstate_thread_id, UINT64_MAX); /* what is behind a short one is none of it */
+    world_long(w, t->addr + l->tstate_thread_id, ident);
     au_addr next = world_get(w, interp->addr + l->interp_threads_head);
     world_word(w, t->addr + l->tstate_next, next);
     if (next) {
         world_word(w, prev_of(w, next), t->addr);
     }
     if (l->tstate_native_thread_id != AU_ABSENT) {
-        world_word(w, t->addr + l->tstate_native_thread_id, (uint64_t)tid);
+        world_word(w, t->addr + l->tstate_native_thread_id, UINT64_MAX);
+        world_long(w, t->addr + l->tstate_native_thread_id, (uint64_t)tid);
     } else {
         must(au_image_add_id(w->image, AU_ID_PTHREAD, ident, tid) == 0, "id");
     }
@@ -328,7 +331,8 @@ void world_set_unit(world *w, w_thread *t, size_t index, int unit)
 void world_gil(world *w, w_interp *interp, const w_thread *holder)
 {
     const au_layout *l = &w->l;
-    enum { HOLDER = 8, SWITCHES = 24 }; /* pycore_gil.h */
+    enum { HOLDER = 8, LOCKED = 16 }; /* pycore_gil.h */
+    const au_addr switches_at = LOCKED + (au_addr)l->long_bytes;
     if (!interp->gil && l->runtime_gil != AU_ABSENT) {
         interp->gil = w->runtime + l->runtime_gil;
     } else if (!interp->gil) {
@@ -337,7 +341,7 @@ void world_gil(world *w, w_interp *interp, const w_thread *holder)
     }
     if (world_get(w, interp->gil + HOLDER) != holder->addr) {
         world_word(w, interp->gil + HOLDER, holder->addr);
-        world_word(w, interp->gil + SWITCHES, world_get(w, interp->gil + SWITCHES) + 1);
+        world_long(w, interp->gil + switches_at, world_get(w, interp->gil + switches_at) + 1);
     }
 }
 
