@@ -11,7 +11,9 @@ int main(int argc, const char *const *argv)
         return AU_ERR_OS;
     }
     /* A reader that goes away is an error of writing, not the end of us. */
+#ifdef SIGPIPE
     apr_signal_block(SIGPIPE);
+#endif
     int status = au_query_main(argc, argv);
     apr_terminate();
     return status;

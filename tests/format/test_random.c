@@ -334,6 +334,11 @@ START_TEST(the_second_decoder_agrees)
     }
     ck_assert_uint_ge(conforming, STREAMS);
     ck_assert_uint_lt(conforming, number - MUTANTS / 2);
+#ifdef _WIN32
+    printf("format: the decoder in Python NOT RUN: a Windows program does not start this system's\n");
+    number = 0;
+    return;
+#endif
     snprintf(command, sizeof command, "${PYTHON:-python3} -B tests/live/mojo.py --each '%s'", dir);
     ck_assert_int_eq(system(command), 0);
     for (unsigned i = 0; i < number; i++) {
