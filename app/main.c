@@ -44,7 +44,7 @@ int main(int argc, const char *const *argv)
 {
     apr_pool_t *pool;
     au_standard_descriptors_init();
-    if (au_arguments_init(&argc, &argv) || apr_app_initialize(&argc, &argv, NULL) != APR_SUCCESS ||
+    if (au_arguments_init(&argc, &argv) || apr_initialize() != APR_SUCCESS ||
         apr_pool_create(&pool, NULL) != APR_SUCCESS) {
         static const char words[] = "austin: out of memory; end other programs, or raise the limit of memory\n";
         (void)au_write_all(AU_FD_STDERR, words, sizeof words - 1);

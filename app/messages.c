@@ -90,7 +90,7 @@ static const char *remedy_of_kind(au_errcode code)
     case AU_ERR_GONE:
         return "start the program again, or look up the PID again";
     case AU_ERR_MEMORY:
-        return au_message_shortage(ENOMEM);
+        return au_platform_remedies()->memory;
     case AU_ERR_IO:
         return "choose another file, for example: -o profile.mojo";
     case AU_ERR_COMMAND:

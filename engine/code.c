@@ -260,7 +260,7 @@ static au_outcome read_bodies(const au_remote *r, au_code *code, body bodies[3])
 static char *text_of(au_codes *codes, const au_str *s, const uint8_t *chars, uint32_t bytes)
 {
     codes->text.len = 0;
-    if (au_text_append(&codes->text, chars, bytes / s->width, s->width, s->length > bytes / s->width) ||
+    if (au_text_append(&codes->text, chars, bytes / s->width, s->width, s->pairs, s->length > bytes / s->width) ||
         au_buf_append(&codes->text, "", 1)) {
         return NULL;
     }

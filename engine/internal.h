@@ -103,6 +103,7 @@ typedef struct au_str {
     uint64_t length;    /* characters */
     uint32_t length_at; /* where the object says so */
     unsigned width;     /* bytes each */
+    int pairs;          /* what lies beyond two bytes is two of them */
 } au_str;
 
 /**

@@ -47,6 +47,7 @@ au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, 
         out->length_at = l->str_wstr + 24;
         out->length = au__u64(head + out->length_at);
         out->width = r->layout.long_bytes == 4 ? 2 : 4;
+        out->pairs = out->width == 2;
         return au__plausible(out->data) && out->length <= STR_LENGTH_MAX ? AU_OK : AU_FAULT;
     }
     if (length > STR_LENGTH_MAX || (kind != 1 && kind != 2 && kind != 4) || (ascii && kind != 1)) {
@@ -56,6 +57,7 @@ au_outcome au__str_judge(const au_remote *r, au_addr addr, const uint8_t *head, 
     out->length = length;
     out->length_at = l->str_length;
     out->width = kind;
+    out->pairs = 0;
     if (compact) {
         out->data = addr + (ascii ? l->str_ascii_data : l->str_compact_data);
         return AU_OK;
@@ -99,7 +101,7 @@ au_outcome au__read_text(const au_remote *r, au_addr addr, au_buf *out)
         }
     }
     outcome = au__read(r, s.data, chars, count * s.width);
-    if (outcome == AU_OK && au_text_append(out, chars, count, s.width, s.length > count) != 0) {
+    if (outcome == AU_OK && au_text_append(out, chars, count, s.width, s.pairs, s.length > count) != 0) {
         outcome = AU_FAULT;
     }
     if (chars != few) {

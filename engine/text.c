@@ -51,7 +51,7 @@ static size_t encode(uint32_t c, uint8_t out[8])
     return 4;
 }
 
-int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int more)
+int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int pairs, int more)
 {
     static const uint8_t ellipsis[3] = {0xe2, 0x80, 0xa6};
     size_t start = out->len;
@@ -59,6 +59,9 @@ int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned wid
     for (size_t i = 0; i < count; i++) {
         uint8_t bytes[8];
         uint32_t c = char_at(chars, i, width);
+        if (pairs && c >> 10 == 0xd800 >> 10 && i + 1 < count && char_at(chars, i + 1, width) >> 10 == 0xdc00 >> 10) {
+            c = 0x10000 + ((c & 0x3ff) << 10 | (char_at(chars, ++i, width) & 0x3ff));
+        }
         if (c > 0x10ffff) {
             out->len = start;
             return -2;

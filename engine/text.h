@@ -18,9 +18,10 @@ enum { AU_TEXT_MAX = 16 * 1024 /**< bytes of a name; a longer one is cut at a ch
 
 /**
  * Appends `count` characters of `width` bytes each (1: Latin-1 or ASCII, 2: UCS-2, 4: UCS-4, little-endian) as UTF-8,
- * at most AU_TEXT_MAX bytes. `more` says that the string goes on behind `count`. 0 on success, -1 when there is no
- * memory, -2 when a character is none (above U+10FFFF): then nothing was appended.
+ * at most AU_TEXT_MAX bytes. With `pairs`, two surrogates in the right order are one character (UTF-16). `more` says
+ * that the string goes on behind `count`. 0 on success, -1 when there is no memory, -2 when a character is none (above
+ * U+10FFFF): then nothing was appended.
  */
-int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int more);
+int au_text_append(au_buf *out, const uint8_t *chars, size_t count, unsigned width, int pairs, int more);
 
 #endif

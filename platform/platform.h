@@ -47,7 +47,7 @@ typedef enum au_child_state {
     AU_CHILD_RUNNING = 0,
     AU_CHILD_STOPPED,  /**< by job control (Ctrl-Z): au_child_wait handles the terminal itself and reports this once */
     AU_CHILD_EXITED,   /**< `code` is its exit status */
-    AU_CHILD_SIGNALLED /**< `code` is the signal */
+    AU_CHILD_SIGNALLED /**< `code` is the signal; Windows: 2 (SIGINT) for what Ctrl-C or Ctrl-Break has ended */
 } au_child_state;
 
 typedef struct au_child_status {
@@ -59,6 +59,9 @@ typedef struct au_child_status {
  * Starts a program in a process group of its own, in the foreground of the terminal if we are there, with the limits,
  * signal mask, dispositions and timer slack that we were started with. It begins to run at once. Fails with
  * AU_ERR_OS ("Cannot launch ...") when the program cannot be executed; the cause says why.
+ *
+ * On Windows it stays at our console, so that Ctrl-C reaches it, and a job object holds what it starts; it gets a
+ * console without a window if we have none.
  */
 au_error *au_child_launch(const au_launch *what, au_child **out);
 
@@ -71,12 +74,18 @@ au_pid au_child_pid(const au_child *child);
  */
 au_child_status au_child_poll(au_child *child);
 
-/** Blocks up to timeout_ms (-1: for ever) for the child to end. Returns what au_child_poll would. */
+/** Blocks up to timeout_ms (-1: for ever) for the child to end, or an ending of ours. Returns what au_child_poll would.
+ */
 au_child_status au_child_wait(au_child *child, int timeout_ms);
 
 typedef enum au_stop { AU_STOP_INTERRUPT, AU_STOP_TERMINATE, AU_STOP_HANGUP } au_stop;
 
-/** INTERRUPT and HANGUP go to its whole process group, TERMINATE to the child. A gone child is no error. */
+/**
+ * INTERRUPT and HANGUP go to its whole process group, TERMINATE to the child. A gone child is no error.
+ *
+ * On Windows INTERRUPT is a Ctrl-C, unless our own ending is one, which the child has got as well; where a Ctrl-C would
+ * also hit others, and with TERMINATE and HANGUP, all that the job holds is ended at once.
+ */
 void au_child_signal(au_child *child, au_stop how);
 
 /** Gives the terminal back to our group, restores its settings if the child left them changed and died, frees. */
@@ -87,13 +96,16 @@ void au_child_release(au_child *child);
 /** Why the run shall end. */
 typedef enum au_ending {
     AU_END_NONE = 0,
-    AU_END_INTERRUPT, /**< SIGINT, Ctrl-C: exit 254 */
-    AU_END_TERMINATE, /**< SIGTERM, console close: exit 241 */
+    AU_END_INTERRUPT, /**< SIGINT, Ctrl-C, Ctrl-Break: exit 254 */
+    AU_END_TERMINATE, /**< SIGTERM; the end of the console, the session or the machine: exit 241 */
     AU_END_HANGUP,    /**< SIGHUP: exit 255 */
     AU_END_OTHER      /**< another one that is sent to end a process, such as SIGQUIT: exit 256 - its number */
 } au_ending;
 
-/** Installs the handlers; each one remembers its reason, counts and wakes the sleeping sampler. Call once. */
+/**
+ * Installs the handlers; each one remembers its reason, counts and wakes the sleeping sampler. Call once, on the main
+ * thread. On Windows an AU_END_TERMINATE leaves less than five seconds: then the system ends us.
+ */
 void au_signals_init(void);
 
 /** The first reason so far. Any thread. */

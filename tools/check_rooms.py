@@ -43,6 +43,7 @@ EDGES = {
     'tests/format': ['format', 'base'],
     'tests/engine': ['engine', 'platform/fake', 'objfile', 'base'],
     'tests/contract': ['engine/proc_ops.h', 'platform', 'objfile', 'base'],
+    'tests/win32': ['engine/proc_ops.h', 'platform/platform.h', 'platform/win32', 'objfile', 'base'],
     'tests/app': ['app', 'engine', 'platform', 'objfile', 'format', 'base'],
     'tests/query': ['query', 'format', 'base'],
 }

@@ -6,8 +6,10 @@
 #   tools/deps.sh TARGET PREFIX
 #
 #   linux-x86_64-musl       static libraries and headers
-#   headers-windows-x86_64  headers only, to compile (not link) the portable rooms
-#   headers-macos-arm64     the same; needs zig, whose path ZIG holds
+#   windows-x86_64          the same, with zig, whose path ZIG holds
+#   windows-arm64           the same
+#   check-windows-x86_64    Check, static and without fork, for the unit tests there; needs zig
+#   headers-macos-arm64     headers only, to compile (not link) the portable rooms; needs zig
 #
 # The sources come through a private apt state that is made from the machine's own list of sources: it sees the main
 # suite only, binary and source, so neither a missing deb-src line nor a security update whose source is not published
@@ -45,13 +47,13 @@ quietly() {
 }
 
 fetch_sources() {
-    [[ -e $cache/src-key && -d $cache/src && $(cat "$cache/src-key") == "$VERSION_CODENAME" ]] && return
+    [[ -e $cache/src-key && -d $cache/src/check && $(cat "$cache/src-key") == "$VERSION_CODENAME" ]] && return
     local tool
     for tool in apt-get dpkg-source; do
         command -v "$tool" > /dev/null || die "$tool is missing: apt-get install dpkg-dev, or give deps=PREFIX with a" \
             "static APR and zstd"
     done
-    say "sources of APR and zstd ($VERSION_CODENAME)"
+    say "sources of APR, zstd and Check ($VERSION_CODENAME)"
     local apt=$work/apt
     mkdir -p "$apt"/{lists/partial,cache/archives/partial,src}
     : > "$apt/status"
@@ -106,12 +108,13 @@ fetch_sources() {
     } > "$apt/apt.conf"
     export APT_CONFIG=$apt/apt.conf
     quietly "$work/update.log" apt-get -q update
-    (cd "$apt/src" && quietly "$work/source.log" apt-get -q source apr libzstd)
+    (cd "$apt/src" && quietly "$work/source.log" apt-get -q source apr libzstd check)
     unset APT_CONFIG
     rm -rf "$cache/src"
     mkdir "$cache/src"
     mv "$apt"/src/apr-*/ "$cache/src/apr"
     mv "$apt"/src/libzstd-*/ "$cache/src/zstd"
+    mv "$apt"/src/check-*/ "$cache/src/check"
     echo "$VERSION_CODENAME" > "$cache/src-key"
 }
 
@@ -151,31 +154,105 @@ copy_headers() {
     cp "$cache"/src/apr/include/*.h "$work/result/include/apr-1/"
     cp "$cache/src/zstd/lib/zstd.h" "$cache/src/zstd/lib/zstd_errors.h" "$work/result/include/"
     local apr_h=$work/result/include/apr-1/apr.h
-    case $target in
-    *windows*)
-        # What APR's own CMake file does with this template, for Windows 7 and later.
-        sed -e 's/@win32_winnt_str@/0x0601/' -e 's/@apr_have_ipv6_10@/0/' "$cache/src/apr/include/apr.hwc" > "$apr_h"
-        ;;
-    *macos*)
-        # Only configure writes this one. The answers given are those it would find by running a program there; on a
-        # Mac they are facts of the 64-bit system (a struct iovec is two words, strerror_r is POSIX's).
-        mkdir -p "$work/apr"
-        (
-            cd "$work/apr"
-            export CONFIG_SHELL=/bin/bash
-            local zig=${ZIG:?path of zig}
-            quietly ../apr-configure.log /bin/bash "$cache/src/apr/configure" --build="$(uname -m)-linux-gnu" \
-                --host=aarch64-apple-darwin20 --disable-shared --enable-static --disable-dso \
-                --enable-nonportable-atomics ac_cv_func_setpgrp_void=yes ac_cv_sizeof_struct_iovec=16 \
-                apr_cv_mutex_recursive=yes ac_cv_strerror_r_rc_int=yes ac_cv_file__dev_zero=yes \
-                ac_cv_struct_rlimit=yes apr_cv_process_shared_works=no apr_cv_mutex_robust_shared=no \
-                apr_cv_tcp_nodelay_with_cork=no ac_cv_o_nonblock_inherited=no CFLAGS=-O1 \
-                CC="$zig cc -target aarch64-macos.11.0 -Wno-unused-command-line-argument" \
-                AR="$zig ar" RANLIB="$zig ranlib"
-        )
-        cp "$work/apr/include/apr.h" "$apr_h"
-        ;;
-    esac
+    # Only configure writes this one. The answers given are those it would find by running a program there; on a Mac
+    # they are facts of the 64-bit system (a struct iovec is two words, strerror_r is POSIX's).
+    mkdir -p "$work/apr"
+    (
+        cd "$work/apr"
+        export CONFIG_SHELL=/bin/bash
+        local zig=${ZIG:?path of zig}
+        quietly ../apr-configure.log /bin/bash "$cache/src/apr/configure" --build="$(uname -m)-linux-gnu" \
+            --host=aarch64-apple-darwin20 --disable-shared --enable-static --disable-dso \
+            --enable-nonportable-atomics ac_cv_func_setpgrp_void=yes ac_cv_sizeof_struct_iovec=16 \
+            apr_cv_mutex_recursive=yes ac_cv_strerror_r_rc_int=yes ac_cv_file__dev_zero=yes \
+            ac_cv_struct_rlimit=yes apr_cv_process_shared_works=no apr_cv_mutex_robust_shared=no \
+            apr_cv_tcp_nodelay_with_cork=no ac_cv_o_nonblock_inherited=no CFLAGS=-O1 \
+            CC="$zig cc -target aarch64-macos.11.0 -Wno-unused-command-line-argument" \
+            AR="$zig ar" RANLIB="$zig ranlib"
+    )
+    cp "$work/apr/include/apr.h" "$apr_h"
+}
+
+# The compiler for Windows, and what is asked of it for every library: no checks of zig's own that trap, Windows 10 and
+# later, no warnings about other people's code, and nothing in the debug information that differs from build to build
+# (clang notes the object's name, which zig makes up anew each time, and the folder it runs in).
+windows_flags() {
+    cc=("${ZIG:?path of zig}" cc -target "$1" -std=gnu11 -D_WIN32_WINNT=0x0A00 -w -fno-sanitize=undefined)
+    # shellcheck disable=SC2206
+    cc+=($flags "-ffile-prefix-map=$(dirname "$(realpath "$ZIG")")=zig" -ffile-compilation-dir=.
+        -gno-codeview-command-line)
+}
+
+# Compiles the files whose names, from the folder SOURCES, come on standard input, and makes the archive of them.
+#   archive LIBRARY SOURCES [FLAG...]
+archive() {
+    local library=$1 sources=$2 objects
+    shift 2
+    objects=$work/$(basename "$library").objects
+    mkdir -p "$objects" "$(dirname "$library")"
+    export sources objects
+    # shellcheck disable=SC2016
+    quietly "$objects.log" xargs -P "$(nproc)" -I FILE bash -c '
+        set -e
+        object=$(tr / _ <<< "$1").o
+        cd "$sources"
+        "${@:2}" -Xclang "-object-file-name=$object" -c "$1" -o "$objects/$object"
+    ' compile FILE "${cc[@]}" "$@"
+    rm -f "$library"
+    (cd "$objects" && "$ZIG" ar rcsD "$library" ./*.o)
+}
+
+# APR's configure does not know Windows, and its CMake file runs a program it has just built. So its files are compiled
+# here as CMakeLists.txt lists them: apr.h comes from a template, the table of characters from a program for this machine.
+build_windows() {
+    local apr=$cache/src/apr made=$work/apr include=$work/result/include cc
+    windows_flags "$1"
+    say "APR for $target"
+    mkdir -p "$made" "$include/apr-1"
+    sed -e 's/@win32_winnt_str@/0x0A00/' -e 's/@apr_have_ipv6_10@/0/' "$apr/include/apr.hwc" > "$made/apr.h"
+    quietly "$work/table.log" cc -I"$apr/include" -o "$work/gen_test_char" "$apr/tools/gen_test_char.c"
+    "$work/gen_test_char" > "$made/apr_escape_test_char.h"
+    # The system's headers in the order that its sockets need; WIN32_LEAN_AND_MEAN keeps the old sockets out. The
+    # builtins: without them the 64-bit atomics want a function that only the Unix files have.
+    # -Wno-error: APR gives apr_uint32_t * where Interlocked functions take long *; they are of one size there.
+    sed -n '/^SET(APR_SOURCES/,/^)/s/^ *\([a-z0-9_/]*\.c\)$/\1/p' "$apr/CMakeLists.txt" |
+        archive "$work/result/lib/libapr-1.a" "$apr" -Wno-error=incompatible-pointer-types \
+            -DAPR_DECLARE_STATIC -DWINNT -DWIN32 -D_WINDOWS -DWIN32_LEAN_AND_MEAN \
+            -DHAVE_ATOMIC_BUILTINS=1 -DHAVE_ATOMIC_BUILTINS64=1 \
+            -include winsock2.h -include mswsock.h -include windows.h -include wtypes.h \
+            -I"$made" -Iinclude -Iinclude/arch/win32 -Iinclude/arch/unix -Iinclude/private
+    cp "$apr"/include/*.h "$made/apr.h" "$include/apr-1/"
+    say "zstd for $target"
+    (cd "$cache/src/zstd/lib" && printf '%s\n' common/*.c compress/*.c decompress/*.c) |
+        archive "$work/result/lib/libzstd.a" "$cache/src/zstd/lib" -DZSTD_DISABLE_ASM -DZSTD_LEGACY_SUPPORT=0 -DXXH_NAMESPACE=ZSTD_
+    cp "$cache/src/zstd/lib/zstd.h" "$cache/src/zstd/lib/zstd_errors.h" "$include/"
+}
+
+# What Check's configure would find with this compiler. There is no fork on Windows, so the tests run in one process.
+build_check() {
+    local check=$cache/src/check made=$work/check cc
+    windows_flags "$1"
+    say "Check for ${target#check-}"
+    mkdir -p "$made" "$work/result/include"
+    local name
+    {
+        for name in HAVE_DECL_CLOCK_GETTIME HAVE_DECL_GETTIMEOFDAY HAVE_DECL_STRDUP HAVE_FCNTL_H HAVE_GETTIMEOFDAY \
+            HAVE_INTTYPES_H HAVE_MALLOC HAVE_MKSTEMP HAVE_PTHREAD HAVE_REALLOC HAVE_SNPRINTF HAVE_STDARG_H \
+            HAVE_STDINT_H HAVE_STDLIB_H HAVE_STRING_H HAVE_SYS_TIME_H HAVE_SYS_TYPES_H HAVE_TIME_H HAVE_UNISTD_H \
+            HAVE_VSNPRINTF; do
+            echo "#define $name 1"
+        done
+        for name in ENABLE_SUBUNIT HAVE_DECL_ALARM HAVE_DECL_GETLINE HAVE_DECL_LOCALTIME_R HAVE_DECL_SETENV \
+            HAVE_DECL_STRSIGNAL HAVE_GETLINE; do
+            echo "#define $name 0"
+        done
+        echo '#define timer_t int'
+    } > "$made/config.h"
+    {
+        (cd "$check" && printf '%s\n' src/*.c)
+        printf 'lib/%s.c\n' libcompat alarm getline localtime_r strsignal timer_create timer_delete timer_settime
+    } | archive "$work/result/lib/libcheck.a" "$check" -DHAVE_CONFIG_H -I"$made" -Ilib -Isrc -I.
+    cp "$check/src/check.h" "$check/check_stdint.h" "$work/result/include/"
 }
 
 . /etc/os-release
@@ -183,7 +260,10 @@ copy_headers() {
 fetch_sources
 case $target in
 linux-x86_64-musl) build_musl ;;
-headers-*) copy_headers ;;
+windows-x86_64) build_windows x86_64-windows-gnu ;;
+windows-arm64) build_windows aarch64-windows-gnu ;;
+check-windows-x86_64) build_check x86_64-windows-gnu ;;
+headers-macos-arm64) copy_headers ;;
 *) die "unknown target $target" ;;
 esac
 touch "$work/result/complete"

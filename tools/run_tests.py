@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs test programs one after the other, all of them, and adds up what they say.
 
-    run_tests.py --results DIR [--live SCRIPT] PROGRAM...
+    run_tests.py --results DIR [--live SCRIPT] [--run-with COMMAND] PROGRAM...
 
-A PROGRAM that is a Python script runs with this interpreter. How a program tells its counts, first match wins:
+A PROGRAM that is a Python script runs with this interpreter, any other with COMMAND before it (words, parted by spaces):
+one that cannot run by itself. Such a system has no fork, so Check's programs are told not to try. How a program tells its counts, first match wins:
 
 - a TAP file, which Check (and fuzz/replay_main.c) writes to the name in CK_TAP_LOG_FILE_NAME;
 - a last line `N passed, N failed, N skipped`, or the summary of Python's unittest;
@@ -81,19 +82,21 @@ def read_output(lines, result):
     return True
 
 
-def run(program, args, timeout, results):
+def run(program, args, timeout, results, starter=()):
     """One program with its whole process group under a time limit."""
     name = re.sub(r'[^\w.-]+', '_', os.path.basename(program))
     tap, log_path = os.path.join(results, name + '.tap'), os.path.join(results, name + '.log')
     if os.path.exists(tap):
         os.remove(tap)
     script = program.endswith('.py')
-    command = ([sys.executable, '-B', '-u', program] if script else [program]) + args
+    command = ([sys.executable, '-B', '-u', program] if script else [*starter, program]) + args
     # a small quarantine: each test is a fork, and its cost goes with the memory of what is forked
     env = dict(os.environ, CK_TAP_LOG_FILE_NAME=tap,
                ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', 'detect_leaks=1:quarantine_size_mb=16'),
                UBSAN_OPTIONS=os.environ.get('UBSAN_OPTIONS', 'print_stacktrace=1'))
     env.setdefault('CK_VERBOSITY', 'normal')
+    if starter and not script:
+        env['CK_FORK'] = 'no'
     result, lines = Result(), []
     began = time.monotonic()
     print(f'== {program}', flush=True)
@@ -115,7 +118,7 @@ def run(program, args, timeout, results):
         signal.alarm(timeout)
         for raw in child.stdout:
             line = raw.decode('utf-8', 'replace')
-            lines.append(line.rstrip('\n'))
+            lines.append(line.rstrip('\r\n'))
             log.write(line)
             sys.stdout.write(line)
             sys.stdout.flush()
@@ -148,17 +151,19 @@ def run(program, args, timeout, results):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--results', required=True, help='directory for one log and one TAP file a program')
-    parser.add_argument('--live', help='the live suite, which comes last')
+    parser.add_argument('--live', help='the live suite with its options, which comes last')
+    parser.add_argument('--run-with', default='', metavar='COMMAND', help='what starts programs of another system')
     parser.add_argument('--timeout', type=int, default=900, help='seconds for one program (live suite: four times that)')
     parser.add_argument('programs', nargs='*')
     args = parser.parse_args()
     os.makedirs(args.results, exist_ok=True)
-    jobs = [(p, args.timeout) for p in args.programs]
+    jobs = [(p, [], args.timeout) for p in args.programs]
     if args.live:
-        jobs.append((args.live, 4 * args.timeout))
+        script, *options = args.live.split()
+        jobs.append((script, options, 4 * args.timeout))
     total, bad = Result(), []
-    for program, timeout in jobs:
-        one = run(program, [], timeout, args.results)
+    for program, options, timeout in jobs:
+        one = run(program, options, timeout, args.results, args.run_with.split())
         total.passed += one.passed
         total.failed += one.failed
         total.skipped += one.skipped

@@ -3,7 +3,7 @@
 #
 # Installs what the build needs on Debian 12 or later, and nothing that is there already.
 #
-#   tools/setup.sh [build] [test] [lint] [fuzz] [cross]     without an argument: build
+#   tools/setup.sh [build] [test] [lint] [fuzz] [cross] [wine]     without an argument: build
 set -euo pipefail
 
 declare -A wants=(
@@ -13,7 +13,10 @@ declare -A wants=(
             util-linux zlib1g-dev libffi-dev libssl-dev"
     [lint]="clang-format clang-tidy cppcheck libapr1-dev libzstd-dev check"
     [fuzz]="clang llvm libapr1-dev libzstd-dev"
-    [cross]="python3-venv dpkg-dev make"
+    # gcc for the small programs that a library's build runs here
+    [cross]="scons python3-venv dpkg-dev make gcc libc6-dev"
+    # Tests of Windows programs: the machine's own Wine, and what brings another one and the Pythons to run under it.
+    [wine]="wine wine64 debootstrap util-linux maven"
 )
 # The run time of clang's sanitizers is a package of its own, named after the version.
 clang_runtime() {

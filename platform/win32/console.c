@@ -6,6 +6,9 @@
  * the handler of a close, log-off or shutdown returns, the process is ended, so it waits for the main thread, which
  * finishes the stream and leaves by ExitProcess; after five seconds the system waits no longer.
  *
+ * A process with user32.dll in it is told of the end of a session by messages to its windows and not by the handler
+ * (SetConsoleCtrlHandler, remarks). So nothing that brings that library, such as shell32.dll, is linked or loaded.
+ *
  * Who was started with Ctrl-C ignored (start /b, CREATE_NEW_PROCESS_GROUP) stays so, and so does a program that we
  * launch: the key was pressed for somebody else then. Ctrl-Break ends us in any case.
  */
@@ -83,78 +86,6 @@ static BOOL WINAPI on_control(DWORD type)
     return TRUE;
 }
 
-/* ---- the end of the session --------------------------------------------------------------------------------- */
-
-/*
- * A process with user32.dll in it, which comes with other libraries, is told by a message to its windows instead of the
- * handler (SetConsoleCtrlHandler, remarks), so it needs one. The functions are looked up: importing them would bring
- * the library.
- */
-typedef struct user_calls {
-    ATOM(WINAPI *register_class)(const WNDCLASSW *);
-    HWND(WINAPI *create)(DWORD, LPCWSTR, LPCWSTR, DWORD, int, int, int, int, HWND, HMENU, HINSTANCE, LPVOID);
-    BOOL(WINAPI *get_message)(LPMSG, HWND, UINT, UINT);
-    LRESULT(WINAPI *dispatch)(const MSG *);
-    LRESULT(WINAPI *fallback)(HWND, UINT, WPARAM, LPARAM);
-} user_calls;
-
-static user_calls user;
-
-static LRESULT CALLBACK on_message(HWND window, UINT message, WPARAM w, LPARAM l)
-{
-    if (message == WM_QUERYENDSESSION) {
-        return TRUE; /* we do not stand in its way */
-    }
-    if (message == WM_ENDSESSION) {
-        if (w) {
-            note(AU_END_TERMINATE);
-            wait_for_main();
-        }
-        return 0;
-    }
-    return user.fallback(window, message, w, l);
-}
-
-/* A window that nobody sees; not a message-only one, which is told of no end. */
-static DWORD WINAPI watch_session(void *unused)
-{
-    (void)unused;
-    WNDCLASSW class = {.lpfnWndProc = on_message, .hInstance = GetModuleHandleW(NULL), .lpszClassName = L"austin"};
-    MSG message;
-    if (!user.register_class(&class) ||
-        !user.create(0, class.lpszClassName, L"austin", 0, 0, 0, 0, 0, NULL, NULL, class.hInstance, NULL)) {
-        return 1;
-    }
-    while (user.get_message(&message, NULL, 0, 0) > 0) {
-        user.dispatch(&message);
-    }
-    return 0;
-}
-
-static void *look_up(HMODULE library, const char *name)
-{
-    return (void *)(uintptr_t)GetProcAddress(library, name);
-}
-
-static void start_watching(void)
-{
-    HMODULE library = GetModuleHandleW(L"user32.dll");
-    if (!library) {
-        return;
-    }
-    *(void **)&user.register_class = look_up(library, "RegisterClassW");
-    *(void **)&user.create = look_up(library, "CreateWindowExW");
-    *(void **)&user.get_message = look_up(library, "GetMessageW");
-    *(void **)&user.dispatch = look_up(library, "DispatchMessageW");
-    *(void **)&user.fallback = look_up(library, "DefWindowProcW");
-    if (user.register_class && user.create && user.get_message && user.dispatch && user.fallback) {
-        HANDLE thread = CreateThread(NULL, 64 * 1024, watch_session, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
-        if (thread) {
-            CloseHandle(thread);
-        }
-    }
-}
-
 /* ---- what others ask ---------------------------------------------------------------------------------------- */
 
 void au_signals_init(void)
@@ -166,7 +97,6 @@ void au_signals_init(void)
         main_thread = NULL;
     }
     SetConsoleCtrlHandler(on_control, TRUE);
-    start_watching();
 }
 
 au_ending au_signals_ending(void)

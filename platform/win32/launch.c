@@ -40,17 +40,39 @@ struct au_child {
 
 /* ---- why not ------------------------------------------------------------------------------------------------ */
 
-static int is_script(const char *name)
+static int ends_with_any(const char *name, const char *const *ends)
 {
-    static const char *const ends[] = {".py", ".pyw", ".pyz", ".pyc"};
     size_t len = strlen(name);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        size_t end = strlen(ends[i]);
-        if (len > end && _stricmp(name + len - end, ends[i]) == 0) {
+    for (; *ends; ends++) {
+        size_t end = strlen(*ends);
+        if (len > end && _stricmp(name + len - end, *ends) == 0) {
             return 1;
         }
     }
     return 0;
+}
+
+static int is_script(const char *name)
+{
+    static const char *const ends[] = {".py", ".pyw", ".pyz", ".pyc", NULL};
+    return ends_with_any(name, ends);
+}
+
+/* What would have been meant by .\name; NULL: nothing that can be run. */
+static const char *local_meaning(const char *name)
+{
+    static const char *const programs[] = {".exe", ".com", ".bat", ".cmd", NULL};
+    wchar_t *wide = au__win32_wide(name), *found = NULL, local[MAX_PATH];
+    const char *how = NULL;
+    if (wide && wcslen(wide) < MAX_PATH - 2) {
+        wcscat(wcscpy(local, L".\\"), wide);
+        char *path = au__win32_find_program(local, &found) == 0 ? au__win32_utf8(found) : NULL;
+        how = !path ? NULL : is_script(path) ? "python " : ends_with_any(path, programs) ? ".\\" : NULL;
+        free(path);
+        free(found);
+    }
+    free(wide);
+    return how;
 }
 
 static au_error *cannot_launch(const char *name, DWORD code)
@@ -61,7 +83,14 @@ static au_error *cannot_launch(const char *name, DWORD code)
     switch (code) {
     case ERROR_FILE_NOT_FOUND:
     case ERROR_PATH_NOT_FOUND:
-        cause = strpbrk(name, "\\/:") ? NULL : "there is no such command along PATH";
+        if (!strpbrk(name, "\\/:")) {
+            cause = "there is no such command along PATH";
+            const char *how = local_meaning(name);
+            if (how) {
+                error = au_error_cause(error, "%s", cause);
+                return au_error_hint(error, "it is in the current folder: run it as: %s%s", how, name);
+            }
+        }
         hint = "check the name, or give the path of the program";
         break;
     case ERROR_DIRECTORY:
@@ -374,7 +403,9 @@ static int interrupt(au_child *child)
     for (int i = 0; i < 3; i++) {
         before[i] = GetStdHandle(names[i]);
     }
-    int failed = !AttachConsole(child->pid); /* we have none; for a moment */
+    /* We have none, but a shell of another system may have left its mark where ours would be. */
+    FreeConsole();
+    int failed = !AttachConsole(child->pid); /* for a moment */
     if (!failed) {
         failed = console_is_ours(child) ? au__win32_send_interrupt() : 1;
         FreeConsole();

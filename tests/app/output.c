@@ -14,6 +14,7 @@
 #include <zstd.h>
 
 #include "base/buf.h"
+#include "platform/platform.h"
 #include "tests/app/suites.h"
 
 /* A sink that keeps what it gets, and can be slow, hang, or fail. */
@@ -500,6 +501,11 @@ START_TEST(what_others_did_is_left_alone)
     apr_size_t length;
     au_output_sink *file;
     open_and_begin(path, 0, &file);
+    if (_i && strcmp(au_platform_sys()->ops->name, "windows") == 0) {
+        printf("app: NOT RUN: a file that is open keeps its name there\n");
+        finish();
+        return;
+    }
     if (_i) { /* another file has the name now */
         ck_assert_int_eq(apr_file_remove(path, pool), APR_SUCCESS);
     }

@@ -172,6 +172,33 @@ START_TEST(unknown_minor)
 }
 END_TEST
 
+/* 3.10 and older tell their version by the file's name only, however the system writes names. */
+START_TEST(named)
+{
+    static const struct {
+        const char *path, *refused;
+    } names[] = {
+        {"/usr/lib/libpython3.9.so.1.0", "3.9"}, {"/opt/python3.10/bin/PyPython3.8", "3.8"},
+        {"C:\\Python\\Python39.dll", "3.9"},     {"C:\\Python310\\PYTHON38.DLL", "3.8"},
+        {"C:\\Python39\\app.exe", NULL},         {"C:/python39\\python310.dll", NULL},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        world *w = world_create_in(au_image_create(4321), world_builds[_i], 0, 1, names[i].path);
+        world_basic(w);
+        if (w->minor == 10 && names[i].refused) {
+            expect_refusal(w, AU_ERR_PYTHON, names[i].refused, "3.15");
+        } else {
+            w_run_init(&run, w);
+            ck_assert_ptr_null(w_run_find(&run));
+            ck_assert_uint_eq(run.python->minor, w->minor);
+            ck_assert_str_eq(run.python->image, names[i].path);
+            w_run_deinit(&run);
+        }
+        world_destroy(w, 0);
+    }
+}
+END_TEST
+
 START_TEST(word_size)
 {
     world *w = world_create(world_builds[_i]);
@@ -343,6 +370,7 @@ Suite *au_find_suite(void)
     tcase_add_loop_test(tcase, not_python, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, not_initialised, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, unknown_minor, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, named, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, word_size, 0, 1);
     tcase_add_loop_test(tcase, not_trusted, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, hexversion, 0, WORLD_BUILDS);

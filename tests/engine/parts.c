@@ -85,7 +85,7 @@ START_TEST(callers_stand_at_their_calls)
         LOOKS = 200
     };
     ck_assert_uint_eq(put_to(CALLER, 33, 35, 0), 35); /* nothing is known yet */
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < (int)LOOKS; i++) {
         ck_assert_uint_eq(put_to(CALLER, FIRST, FIRST, 1), FIRST);
         ck_assert_uint_eq(put_to(CALLER, SECOND, SECOND, 1), SECOND);
     }

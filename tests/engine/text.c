@@ -33,7 +33,7 @@ static int feed(const uint32_t *chars, size_t count, unsigned width, int more)
             bytes[i * width + k] = (uint8_t)(chars[i] >> (8 * k));
         }
     }
-    result = au_text_append(&out, bytes, count, width, more);
+    result = au_text_append(&out, bytes, count, width, 0, more);
     free(bytes);
     return result;
 }
@@ -108,6 +108,60 @@ START_TEST(no_characters)
 }
 END_TEST
 
+/* UTF-16: two halves in order are one character, any other half is itself. */
+START_TEST(surrogate_pairs)
+{
+    static const struct {
+        uint16_t units[4];
+        const char *text, *apart;
+    } pairs[] = {
+        {{0xd83d, 0xdc0d, 'x', 'y'},
+         "\xf0\x9f\x90\x8dxy",
+         ("\xef\xbf\xbd"
+          "D83D\xef\xbf\xbd"
+          "DC0Dxy")},
+        {{0xd800, 0xdc00, 0xdbff, 0xdfff},
+         "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+         ("\xef\xbf\xbd"
+          "D800\xef\xbf\xbd"
+          "DC00\xef\xbf\xbd"
+          "DBFF\xef\xbf\xbd"
+          "DFFF")},
+        {{0xd83d, 0xd83d, 0xdc0d, 0xdc0d},
+         ("\xef\xbf\xbd"
+          "D83D\xf0\x9f\x90\x8d\xef\xbf\xbd"
+          "DC0D"),
+         ("\xef\xbf\xbd"
+          "D83D\xef\xbf\xbd"
+          "D83D\xef\xbf\xbd"
+          "DC0D\xef\xbf\xbd"
+          "DC0D")},
+        {{'x', 0xe000, 0xdc0d, 0xd83d},
+         ("x\xee\x80\x80\xef\xbf\xbd"
+          "DC0D\xef\xbf\xbd"
+          "D83D"),
+         ("x\xee\x80\x80\xef\xbf\xbd"
+          "DC0D\xef\xbf\xbd"
+          "D83D")},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        uint8_t *bytes = malloc(8); /* a read behind the last half is seen */
+        ck_assert(bytes != NULL);
+        for (size_t k = 0; k < 4; k++) {
+            bytes[2 * k] = (uint8_t)(pairs[i].units[k] & 0xff);
+            bytes[2 * k + 1] = (uint8_t)(pairs[i].units[k] >> 8);
+        }
+        out.len = 0;
+        ck_assert_int_eq(au_text_append(&out, bytes, 4, 2, 1, 0), 0);
+        ck_assert(is(pairs[i].text));
+        out.len = 0;
+        ck_assert_int_eq(au_text_append(&out, bytes, 4, 2, 0, 0), 0);
+        ck_assert(is(pairs[i].apart));
+        free(bytes);
+    }
+}
+END_TEST
+
 /* Every length around the limit, for characters of 1, 2, 3, 4 and 7 bytes. */
 START_TEST(limit)
 {
@@ -171,6 +225,7 @@ Suite *au_text_suite(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, characters, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tcase, no_characters);
+    tcase_add_test(tcase, surrogate_pairs);
     tcase_add_loop_test(tcase, limit, 0, 5);
     tcase_add_test(tcase, injective);
     suite_add_tcase(suite, tcase);

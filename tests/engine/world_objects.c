@@ -26,6 +26,24 @@ static void put_chars(world *w, au_addr at, const uint32_t *chars, size_t count,
     }
 }
 
+/* As wchar_t: of four bytes, or UTF-16 where a long has four bytes. How many there are. */
+static size_t put_wchars(world *w, au_addr at, const uint32_t *chars, size_t count)
+{
+    if (w->l.long_bytes == 8) {
+        put_chars(w, at, chars, count, 4);
+        return count;
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t over = chars[i] - 0x10000;
+        const uint32_t halves[2] = {0xd800 + (over >> 10), 0xdc00 + (over & 0x3ff)};
+        const int two = chars[i] >= 0x10000;
+        put_chars(w, at + 2 * n, two ? halves : &chars[i], two ? 2 : 1, 2);
+        n += two ? 2 : 1;
+    }
+    return n;
+}
+
 au_addr world_str32(world *w, const uint32_t *chars, size_t count, int form)
 {
     const au_layout *l = &w->l;
@@ -33,13 +51,11 @@ au_addr world_str32(world *w, const uint32_t *chars, size_t count, int form)
     unsigned width = width_of(chars, count, &ascii);
     au_addr at = object(w, (size_t)l->str_any + 16 + (count + 1) * 4, w->object_type);
     uint32_t state = width << l->kind_bit;
-    const unsigned wide = l->long_bytes == 4 ? 2 : 4; /* wchar_t */
-    if (form == W_STR_WSTR && l->ready_bit >= 0 && width <= wide) {
-        au_addr text = world_alloc(w, (count + 1) * wide);
-        put_chars(w, text, chars, count, wide);
+    if (form == W_STR_WSTR && l->ready_bit >= 0) {
+        au_addr text = world_alloc(w, (count + 1) * 4);
         world_int(w, at + l->str_state, 0);
         world_word(w, at + l->str_wstr, text);
-        world_word(w, at + l->str_wstr + 24, count);
+        world_word(w, at + l->str_wstr + 24, put_wchars(w, text, chars, count));
         return at;
     }
     world_word(w, at + l->str_length, count);

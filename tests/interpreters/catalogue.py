@@ -3,7 +3,7 @@
 
 import functools
 
-from . import debian, maven, pyenv
+from . import debian, maven, pyenv, windows
 from .model import Missing
 
 # name: (find what is here, fetch or build it, what it is)
@@ -45,12 +45,21 @@ for _version in maven.WINDOWS_JARS:
         functools.partial(maven.fetch_windows, _version),
         "Maven's org.bytedeco:cpython for Windows, under Wine",
     )
+_add(
+    "win-3.13t",
+    windows.find_free_threaded,
+    windows.fetch_free_threaded,
+    "free-threaded for Windows, built from Debian's source with zig",
+)
+_add("win32-3.11.3", maven.find_windows_32bit, maven.fetch_windows_32bit, "32 bits for Windows, to be refused")
 _add("i386-3.11", debian.find_32bit, debian.fetch_32bit, "32 bits, to be refused")
 
 # One per version that "each version" means: none of them depends on what happens to be installed.
 EACH_VERSION = ("maven-3.10.8", "maven-3.11.3", "maven-3.12.1", "maven-3.13.5", "maven-3.14.3", "sid-3.15", "src-3.13t")
-# Those that a profiler is to work on (all but the one that it must refuse).
-SUPPORTED = tuple(name for name in ENTRIES if name != "i386-3.11" and not name.startswith("win-"))
+# Those that a profiler must refuse.
+REFUSED = ("i386-3.11", "win32-3.11.3")
+# Those that a profiler is to work on.
+SUPPORTED = tuple(name for name in ENTRIES if name not in REFUSED and not name.startswith("win-"))
 # The same for Windows.
 WINDOWS = tuple(name for name in ENTRIES if name.startswith("win-"))
 

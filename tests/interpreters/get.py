@@ -6,7 +6,7 @@ Brings the CPythons that the live tests run against, and keeps them outside the 
     get.py --list           what there is, what is here, and why the rest is not
     get.py NAME...          brings these
     get.py ci               brings one of each version, 3.13t among them
-    get.py windows          brings those for Windows, and Wine 10 (wine10) to run them
+    get.py windows          brings those for Windows, and both Wines (wine8, wine10) to run them
     get.py all              brings everything
 
 They go to ${XDG_CACHE_HOME:-~/.cache}/austin-interpreters (AUSTIN_INTERPRETERS overrides). Exit status 1 when something
@@ -26,15 +26,15 @@ def main(arguments):
         print(__doc__.strip())
         return 0 if arguments else 64
     listing = arguments == ["--list"]
-    names = []
+    names, wines = [], ["wine" + which for which in wine.WINES]
     for argument in arguments:
         if argument in ("all", "--list"):
-            names += ["wine10"] + list(catalogue.ENTRIES)
+            names += wines + list(catalogue.ENTRIES)
         elif argument == "ci":
             names += list(catalogue.EACH_VERSION) + ["debian"]
         elif argument == "windows":
-            names += ["wine10"] + list(catalogue.WINDOWS)
-        elif argument in catalogue.ENTRIES or argument == "wine10":
+            names += wines + list(catalogue.WINDOWS) + ["win32-3.11.3"]
+        elif argument in catalogue.ENTRIES or argument in wines:
             names.append(argument)
         else:
             print("get.py: %s is not in the list (see get.py --list)" % argument, file=sys.stderr)
@@ -42,8 +42,8 @@ def main(arguments):
     missing = 0
     for name in dict.fromkeys(names):
         try:
-            if name == "wine10":
-                print("%-14s %s" % (name, (wine.find if listing else wine.fetch)("10")), flush=True)
+            if name in wines:
+                print("%-14s %s" % (name, (wine.find if listing else wine.fetch)(name[4:])), flush=True)
                 continue
             print((catalogue.find(name) if listing else catalogue.fetch(name)).describe(), flush=True)
         except Missing as reason:

@@ -30,6 +30,8 @@ WINDOWS_JARS = {
     "3.13.5": ("3.13.5-1.5.12", "cfe5502ffa7ea369be707b6d88bf68344732a7800450665080fb4267c01bfeae"),
     "3.14.3": ("3.14.3-1.5.13", "3291bf3d8f405335ac21dbe55780521fdfd295b0f9f43f7e6e8c55bedd709cb3"),
 }
+# the same for windows-x86, which is to be refused
+WINDOWS_32BIT = ("3.11.3-1.5.9", "1499c6554bbf88c4aa5c8f7c8a925b3a077df30e2fa82f9aa741f67758280295")
 CLASSIFIER = "linux-x86_64"
 WINDOWS = "windows-x86_64"
 
@@ -64,6 +66,24 @@ def find_windows(version):
     )
 
 
+def find_windows_32bit():
+    """The 32-bit one, where Wine has a 32-bit part."""
+    name = "win32-3.11.3"
+    if not is_complete(_folder(name)):
+        raise Missing("%s: not fetched yet (tests/interpreters/get.py %s)" % (name, name))
+    exe = os.path.join(_folder(name), "org", "bytedeco", "cpython", "windows-x86", "python.exe")
+    if not wine.has_32bit():
+        raise Missing("%s: Wine %s has no 32-bit part here (Debian's wine32:i386)" % (name, wine.chosen()))
+    return Interpreter(
+        name,
+        wine.command(exe),
+        exe,
+        {"PYTHONIOENCODING": "utf-8"},
+        flags={"shared", "stripped", "windows", "32-bit"},
+        inner=[wine.windows_path(exe)],
+    )
+
+
 def fetch(version):
     """Brings it with the machine's Maven; nothing happens if it is here."""
     name = "maven-" + version
@@ -79,6 +99,14 @@ def fetch_windows(version):
         if not is_complete(_folder(name)):
             _bring(name, *WINDOWS_JARS[version], WINDOWS)
     return find_windows(version)
+
+
+def fetch_windows_32bit():
+    name = "win32-3.11.3"
+    with locked(name):
+        if not is_complete(_folder(name)):
+            _bring(name, *WINDOWS_32BIT, "windows-x86")
+    return find_windows_32bit()
 
 
 def _bring(name, artifact, want, classifier):

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a command at a console of its own that has no window (a pseudo console, Windows 10 1809), for the tests:
+ * Runs a command at a console of its own that has no window (CREATE_NO_WINDOW), for the tests:
  *
- *   win_console [--terminal] [--shared] [--screen FILE] COMMAND LINE
+ *   win_console [--shared] COMMAND LINE
  *
- * The command has our standard handles; with --terminal it has the console's. With --shared we sit at its console
- * ourselves, as a shell does. What the console shows goes to FILE. Lines of our standard input tell what to do:
+ * The command has our standard handles, but reads nothing. With --shared we sit at its console ourselves, as a shell
+ * does. Lines of our standard input tell what to do:
  *
- *   ctrl-c      the key          ctrl-break   the event, to everybody at the console
- *   close       the console goes away         kill   ends the command alone, at once
- *   list        prints "pids N ...": the command and all that it has started
- *   type TEXT   keys             quit         ends whatever still runs, and us
+ *   ctrl-c, ctrl-break           the event, to everybody at the console
+ *   close, logoff, shutdown      likewise; each process runs its handlers for it, as the system would have it
+ *   kill    ends the command alone, at once
+ *   list    prints "pids N ...": the command and all that it has started
+ *   quit    ends whatever still runs, and us
  *
  * Prints "pid N" at the start and "exit N" when the command has ended. The end of the input is as good as nothing: we
  * end after the command then.
@@ -23,19 +24,12 @@
 #include <string.h>
 #include <wchar.h>
 
-/* consoleapi.h, SDK 10.0.17763; looked up, as the import libraries of some toolchains lack them. */
-typedef HRESULT(WINAPI *create_console)(COORD size, HANDLE in, HANDLE out, DWORD flags, void **console);
-typedef void(WINAPI *close_console)(void *console);
-
-enum { ATTRIBUTE_PSEUDOCONSOLE = 0x00020016 }; /* winbase.h, PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE */
+enum { ATTACH_TRIES = 100, ATTACH_PAUSE_MS = 20 };
 
 typedef struct command {
-    void *console;
-    close_console close;
-    HANDLE keys, screen, process, job;
-    FILE *shown;
+    HANDLE process, job;
     DWORD pid;
-    int terminal, shared;
+    int shared;
 } command;
 
 static BOOL WINAPI ignore(DWORD type)
@@ -49,20 +43,6 @@ static int failed(const char *what)
     return 1;
 }
 
-static DWORD WINAPI read_screen(void *baton)
-{
-    command *c = baton;
-    char bytes[4096];
-    DWORD got;
-    while (ReadFile(c->screen, bytes, sizeof bytes, &got, NULL) && got) {
-        if (c->shown) {
-            fwrite(bytes, 1, got, c->shown);
-            fflush(c->shown);
-        }
-    }
-    return 0;
-}
-
 static DWORD WINAPI report_end(void *baton)
 {
     command *c = baton;
@@ -74,53 +54,27 @@ static DWORD WINAPI report_end(void *baton)
     return 0;
 }
 
-static int open_console(command *c)
+static HANDLE hand_on(HANDLE handle)
 {
-    HMODULE kernel = GetModuleHandleW(L"kernel32.dll");
-    create_console create = NULL;
-    HANDLE in, out;
-    *(void **)&create = (void *)(uintptr_t)GetProcAddress(kernel, "CreatePseudoConsole");
-    *(void **)&c->close = (void *)(uintptr_t)GetProcAddress(kernel, "ClosePseudoConsole");
-    if (!create || !c->close || !CreatePipe(&in, &c->keys, NULL, 0) || !CreatePipe(&c->screen, &out, NULL, 0)) {
-        return failed("console");
-    }
-    COORD size = {100, 30};
-    if (create(size, in, out, 0, &c->console) != S_OK) {
-        return failed("CreatePseudoConsole");
-    }
-    CloseHandle(in);
-    CloseHandle(out);
-    HANDLE thread = CreateThread(NULL, 0, read_screen, c, 0, NULL);
-    return thread ? !CloseHandle(thread) : failed("thread");
+    SetHandleInformation(handle, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
+    return handle;
 }
 
 static int start(command *c, wchar_t *line)
 {
-    STARTUPINFOEXW info;
+    STARTUPINFOW info;
     PROCESS_INFORMATION started;
-    SIZE_T size = 0;
     memset(&info, 0, sizeof info);
-    info.StartupInfo.cb = sizeof info;
-    info.StartupInfo.dwFlags = STARTF_USESTDHANDLES;
-    if (!c->terminal) {
-        info.StartupInfo.hStdInput =
-            CreateFileW(L"NUL", GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL, OPEN_EXISTING, 0, NULL);
-        info.StartupInfo.hStdOutput = GetStdHandle(STD_OUTPUT_HANDLE);
-        info.StartupInfo.hStdError = GetStdHandle(STD_ERROR_HANDLE);
-        SetHandleInformation(info.StartupInfo.hStdInput, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-        SetHandleInformation(info.StartupInfo.hStdOutput, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-        SetHandleInformation(info.StartupInfo.hStdError, HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT);
-    }
-    InitializeProcThreadAttributeList(NULL, 1, 0, &size);
-    info.lpAttributeList = malloc(size);
-    if (!info.lpAttributeList || !InitializeProcThreadAttributeList(info.lpAttributeList, 1, 0, &size) ||
-        !UpdateProcThreadAttribute(info.lpAttributeList, 0, ATTRIBUTE_PSEUDOCONSOLE, c->console, sizeof c->console,
-                                   NULL, NULL)) {
-        return failed("attributes");
-    }
+    info.cb = sizeof info;
+    info.dwFlags = STARTF_USESTDHANDLES;
+    info.hStdInput =
+        hand_on(CreateFileW(L"NUL", GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL, OPEN_EXISTING, 0, NULL));
+    info.hStdOutput = hand_on(GetStdHandle(STD_OUTPUT_HANDLE));
+    info.hStdError = hand_on(GetStdHandle(STD_ERROR_HANDLE));
+    SetHandleInformation(GetStdHandle(STD_INPUT_HANDLE), HANDLE_FLAG_INHERIT, 0); /* our orders */
     c->job = CreateJobObjectW(NULL, NULL);
-    if (!CreateProcessW(NULL, line, NULL, NULL, !c->terminal, CREATE_SUSPENDED | EXTENDED_STARTUPINFO_PRESENT, NULL,
-                        NULL, &info.StartupInfo, &started)) {
+    if (!CreateProcessW(NULL, line, NULL, NULL, TRUE, CREATE_SUSPENDED | CREATE_NO_WINDOW, NULL, NULL, &info,
+                        &started)) {
         return failed("CreateProcess");
     }
     if (!c->job || !AssignProcessToJobObject(c->job, started.hProcess)) {
@@ -139,8 +93,12 @@ static int start(command *c, wchar_t *line)
 /* We come to the command's console, for a moment or for good. */
 static void come(const command *c)
 {
+    int tries = ATTACH_TRIES;
     FreeConsole();
-    if (!AttachConsole(c->pid)) {
+    while (!AttachConsole(c->pid) && --tries) { /* it may have none yet */
+        Sleep(ATTACH_PAUSE_MS);
+    }
+    if (!tries) {
         failed("AttachConsole");
     }
     SetConsoleCtrlHandler(ignore, TRUE);
@@ -165,21 +123,46 @@ static void list(const command *c)
     fflush(stdout);
 }
 
-static void press(const command *c, const char *keys)
+/*
+ * Who ends a console, a session or the machine has the system start a thread in each process, at CtrlRoutine of
+ * kernel32.dll, which calls the handlers. It is at one address in all processes.
+ */
+static void run_handlers(DWORD event)
 {
-    DWORD put;
-    if (!WriteFile(c->keys, keys, (DWORD)strlen(keys), &put, NULL)) {
-        failed("keys");
+    DWORD pids[256];
+    DWORD count = GetConsoleProcessList(pids, 256);
+    LPTHREAD_START_ROUTINE routine = NULL;
+    *(void **)&routine = (void *)(uintptr_t)GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "CtrlRoutine");
+    if (!routine) {
+        *(void **)&routine = (void *)(uintptr_t)GetProcAddress(GetModuleHandleW(L"kernelbase.dll"), "CtrlRoutine");
+    }
+    if (!routine || count == 0 || count > 256) {
+        failed("CtrlRoutine");
+        return;
+    }
+    for (DWORD i = 0; i < count; i++) {
+        HANDLE process = pids[i] != GetCurrentProcessId() ? OpenProcess(PROCESS_ALL_ACCESS, FALSE, pids[i]) : NULL;
+        HANDLE thread =
+            process ? CreateRemoteThread(process, NULL, 0, routine, (void *)(uintptr_t)event, 0, NULL) : NULL;
+        if (thread) {
+            CloseHandle(thread);
+        } else if (pids[i] != GetCurrentProcessId()) {
+            failed("CreateRemoteThread");
+        }
+        if (process) {
+            CloseHandle(process);
+        }
     }
 }
 
-static void send_break(const command *c)
+static void send_event(const command *c, DWORD event)
 {
     if (!c->shared) {
         come(c);
     }
-    if (!GenerateConsoleCtrlEvent(CTRL_BREAK_EVENT, 0)) {
-        failed("GenerateConsoleCtrlEvent");
+    /* What cannot be generated: the end of a console, and Ctrl-Break where the system is not whole. */
+    if ((event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) || !GenerateConsoleCtrlEvent(event, 0)) {
+        run_handlers(event);
     }
     if (!c->shared) {
         Sleep(100); /* our own share */
@@ -190,19 +173,24 @@ static void send_break(const command *c)
 /* 1: we shall end. */
 static int obey(command *c, const char *word)
 {
-    if (strcmp(word, "ctrl-c") == 0) {
-        press(c, "\003");
-    } else if (strcmp(word, "ctrl-break") == 0) {
-        send_break(c);
-    } else if (strcmp(word, "close") == 0 && c->console) {
-        c->close(c->console);
-        c->console = NULL;
-    } else if (strcmp(word, "kill") == 0) {
+    static const struct {
+        const char *name;
+        DWORD event;
+    } events[] = {{"ctrl-c", CTRL_C_EVENT},
+                  {"ctrl-break", CTRL_BREAK_EVENT},
+                  {"close", CTRL_CLOSE_EVENT},
+                  {"logoff", CTRL_LOGOFF_EVENT},
+                  {"shutdown", CTRL_SHUTDOWN_EVENT}};
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        if (strcmp(word, events[i].name) == 0) {
+            send_event(c, events[i].event);
+            return 0;
+        }
+    }
+    if (strcmp(word, "kill") == 0) {
         TerminateProcess(c->process, 9);
     } else if (strcmp(word, "list") == 0) {
         list(c);
-    } else if (strncmp(word, "type ", 5) == 0) {
-        press(c, word + 5);
     } else if (strcmp(word, "quit") == 0) {
         return 1;
     } else {
@@ -224,52 +212,20 @@ static wchar_t *skip_word(wchar_t *at)
     return at;
 }
 
-static int is_word(const wchar_t *at, const wchar_t *word)
-{
-    size_t len = wcslen(word);
-    return wcsncmp(at, word, len) == 0 && (at[len] == L' ' || at[len] == 0);
-}
-
-static wchar_t *take_options(command *c, wchar_t *at)
-{
-    for (;;) {
-        if (is_word(at, L"--terminal")) {
-            c->terminal = 1;
-        } else if (is_word(at, L"--shared")) {
-            c->shared = 1;
-        } else if (is_word(at, L"--screen")) {
-            wchar_t name[MAX_PATH];
-            at = skip_word(at);
-            wchar_t *end = skip_word(at);
-            size_t len = (size_t)(end - at);
-            while (len && (at[len - 1] == L' ' || at[len - 1] == L'"')) {
-                len--;
-            }
-            at += *at == L'"' && len ? (len--, 1) : 0;
-            if (len < MAX_PATH) {
-                wmemcpy(name, at, len);
-                name[len] = 0;
-                c->shown = _wfopen(name, L"wb");
-            }
-            at = end;
-            continue;
-        } else {
-            return at;
-        }
-        at = skip_word(at);
-    }
-}
-
 int main(void)
 {
     static command c;
     char word[1024];
-    wchar_t *line = take_options(&c, skip_word(GetCommandLineW()));
+    wchar_t *line = skip_word(GetCommandLineW());
+    if (wcsncmp(line, L"--shared ", 9) == 0) {
+        c.shared = 1;
+        line = skip_word(line);
+    }
     if (!*line) {
-        fprintf(stderr, "usage: win_console [--terminal] [--shared] [--screen FILE] COMMAND LINE\n");
+        fprintf(stderr, "usage: win_console [--shared] COMMAND LINE\n");
         return 64;
     }
-    if (open_console(&c) != 0 || start(&c, line) != 0) {
+    if (start(&c, line) != 0) {
         return 1;
     }
     if (c.shared) {
