@@ -89,8 +89,11 @@ static int map_memory(void)
     for (uintptr_t at = (uintptr_t)1 << 40; !room && at < (uintptr_t)1 << 44; at *= 2) {
         room = VirtualAlloc((void *)at, 32 * WORLD_PAGE, MEM_RESERVE, PAGE_NOACCESS);
     }
+    if (!room) {
+        return -1;
+    }
     uint8_t *data = room + 16 * WORLD_PAGE, *trap = room + 8 * WORLD_PAGE;
-    if (!room || !VirtualAlloc(room, WORLD_PAGE, MEM_COMMIT, PAGE_NOACCESS) ||
+    if (!VirtualAlloc(room, WORLD_PAGE, MEM_COMMIT, PAGE_NOACCESS) ||
         !VirtualAlloc(trap, WORLD_PAGE, MEM_COMMIT, PAGE_READWRITE | PAGE_GUARD) ||
         !VirtualAlloc(data, WORLD_DATA, MEM_COMMIT, PAGE_READWRITE)) {
         return -1;
