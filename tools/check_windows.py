@@ -22,7 +22,7 @@ SYSTEM_DLLS = {'advapi32.dll', 'dbghelp.dll', 'kernel32.dll', 'mswsock.dll', 'nt
                'shell32.dll', 'user32.dll', 'ws2_32.dll'}
 SYSTEM_SET = re.compile(r'api-ms-win-crt-[a-z0-9-]+\.dll$')
 # Names of this machine: where the tree is, where what it is made of is, and where systems keep such things.
-UNWANTED = [b'/home/', b'/root/', b'/tmp/', b'/usr/', b'/work/', b'/var/']
+UNWANTED = [b'/home/', b'/root/', b'/tmp/', b'/usr/', b'/var/']
 RESOURCE, DEBUG, IMPORT = 2, 6, 1
 RT_VERSION, RT_MANIFEST = 16, 24
 CODEVIEW, REPRO = 2, 16

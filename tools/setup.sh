@@ -16,7 +16,7 @@ declare -A wants=(
     # gcc for the small programs that a library's build runs here
     [cross]="scons python3-venv dpkg-dev make gcc libc6-dev"
     # Tests of Windows programs: the machine's own Wine, and what brings another one and the Pythons to run under it.
-    [wine]="wine wine64 debootstrap util-linux maven"
+    [wine]="wine wine64 debootstrap util-linux"
 )
 # The run time of clang's sanitizers is a package of its own, named after the version.
 clang_runtime() {
