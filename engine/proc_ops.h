@@ -240,8 +240,8 @@ typedef enum au_right {
     AU_RIGHT_SECCOMP,      /**< the system call itself is refused to us (container without SYS_PTRACE) */
     AU_RIGHT_HARDENED,     /**< macOS: hardened runtime or SIP */
     AU_RIGHT_ROOT,         /**< macOS: needs root in any case */
-    AU_RIGHT_ELEVATION,    /**< Windows: it runs with an administrator's rights, we do not */
-    AU_RIGHT_PROTECTED     /**< Windows: a protected process, which no program may read */
+    AU_RIGHT_ELEVATION,    /**< it runs with an administrator's rights, we do not */
+    AU_RIGHT_PROTECTED     /**< a protected process, which no program may read */
 } au_right;
 
 typedef struct au_explanation {
@@ -249,7 +249,7 @@ typedef struct au_explanation {
     int64_t uid; /**< owner of the process; -1 if not known */
     int scope;   /**< AU_RIGHT_PTRACE_SCOPE: kernel.yama.ptrace_scope */
     int in_container;
-    int is_root;   /**< we are user 0 (Windows: elevated): that is not what is missing */
+    int is_root;   /**< we are user 0, or elevated: that is not what is missing */
     int may_trace; /**< Linux: we have CAP_SYS_PTRACE: neither is that */
 } au_explanation;
 
