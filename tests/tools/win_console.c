@@ -155,13 +155,19 @@ static void run_handlers(DWORD event)
     }
 }
 
+/* Not the end of a console. Wine 8 refuses Ctrl-Break, and Wine 10 ends a thread of each process instead. */
+static int can_generate(DWORD event)
+{
+    int wine = GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version") != NULL;
+    return event == CTRL_C_EVENT || (event == CTRL_BREAK_EVENT && !wine);
+}
+
 static void send_event(const command *c, DWORD event)
 {
     if (!c->shared) {
         come(c);
     }
-    /* What cannot be generated: the end of a console, and Ctrl-Break where the system is not whole. */
-    if ((event != CTRL_C_EVENT && event != CTRL_BREAK_EVENT) || !GenerateConsoleCtrlEvent(event, 0)) {
+    if (!can_generate(event) || !GenerateConsoleCtrlEvent(event, 0)) {
         run_handlers(event);
     }
     if (!c->shared) {
