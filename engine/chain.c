@@ -274,6 +274,26 @@ static int entered_first(const walk *w, au_addr entry)
 }
 
 /*
+ * With a base frame the entry of the first frame of all points to it. That of a call which has ended may say so too, by
+ * what lies in its place by then; but a frame that has a first one below it in its chunk is not called from there, save
+ * by a destructor (entered_first).
+ */
+static int is_above_root(const walk *w, const au_raw_frame *frame, au_addr entry)
+{
+    au_thread_rec *rec = w->rec;
+    size_t chunk = au__chunk_of(rec, 0, frame->addr), low = au__chunk_of(rec, 0, rec->root_low);
+    if (chunk >= rec->chunk_count) {
+        return 0;
+    }
+    if (chunk != low || frame->addr < rec->root_low) {
+        rec->root_low = frame->addr;
+        return 0;
+    }
+    const uint8_t *f = au__in_chunk(w->e, &rec->chunks[low], rec->root_low, w->look);
+    return frame->addr != rec->root_low && !(f && au__u64(f + w->e->remote.layout.frame_previous) == entry);
+}
+
+/*
  * The current frame has returned since, or it and callers of it have: what they have run is told by their instructions.
  * In the middle of a batch that is so only of one that was called from C; of one that was called from Python the caller
  * tells more (calls.c, au__chain_resolve).
@@ -361,6 +381,9 @@ static au_chain_end visit(walk *w, au_addr *addr)
         const au_raw_frame *last = s->raw_count[w->look] ? &s->raw[w->look][s->raw_count[w->look] - 1] : NULL;
         if (w->last_skipped && l->minor >= 12 && !w->base_frame && w->entry != *addr && last && last->outside < 0 &&
             !entered_first(w, *addr)) {
+            return AU_CHAIN_BROKEN;
+        }
+        if (w->base_frame && w->last_skipped && last && last->outside < 0 && is_above_root(w, last, *addr)) {
             return AU_CHAIN_BROKEN;
         }
         w->rec->root_entry = w->last_skipped && w->entry == *addr ? *addr : w->rec->root_entry;
