@@ -7,28 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "objfile/objfile.h"
-
-typedef struct bytes {
-    const uint8_t *data;
-    size_t len;
-    int small;
-} bytes;
-
-static int read_bytes(void *baton, uint64_t offset, void *buf, size_t len, size_t *got)
-{
-    const bytes *from = baton;
-    if (offset >= from->len) {
-        *got = 0;
-        return -1;
-    }
-    *got = from->len - offset < len ? (size_t)(from->len - offset) : len;
-    if (from->small && *got > 100) {
-        *got = 100;
-    }
-    memcpy(buf, from->data + offset, *got);
-    return 0;
-}
+#include "fuzz/object_bytes.h"
 
 static void within(const au_obj *obj, const au_obj_range *range)
 {

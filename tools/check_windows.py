@@ -16,13 +16,12 @@ import os
 import re
 import struct
 import sys
+import tempfile
 
 # On every Windows 10; api-ms-win-crt-* is the Universal C Runtime.
 SYSTEM_DLLS = {'advapi32.dll', 'dbghelp.dll', 'kernel32.dll', 'mswsock.dll', 'ntdll.dll', 'psapi.dll', 'rpcrt4.dll',
                'shell32.dll', 'user32.dll', 'ws2_32.dll'}
 SYSTEM_SET = re.compile(r'api-ms-win-crt-[a-z0-9-]+\.dll$')
-# Names of this machine: where the tree is, where what it is made of is, and where systems keep such things.
-UNWANTED = [b'/home/', b'/root/', b'/tmp/', b'/usr/', b'/var/']
 RESOURCE, DEBUG, IMPORT = 2, 6, 1
 RT_VERSION, RT_MANIFEST = 16, 24
 CODEVIEW, REPRO = 2, 16
@@ -223,8 +222,9 @@ def main():
         return bad
     with open(args.version, encoding='utf-8') as header:
         version = re.search(r'AU_VERSION "([^"]+)"', header.read()).group(1)
-    unwanted = sorted(set(UNWANTED) | {(os.path.realpath(folder) + '/').encode()
-                                       for folder in ('.', os.path.expanduser('~')) if os.path.realpath(folder) != '/'})
+    # Where the tree is, what it is made of, and what this machine keeps for its users or for a while.
+    folders = ('.', os.path.expanduser('~'), os.environ.get('XDG_CACHE_HOME') or '.', tempfile.gettempdir(), sys.prefix)
+    unwanted = sorted({os.path.join(os.path.realpath(folder), '').encode() for folder in folders} - {b'/'})
     for path in args.programs:
         pdb = os.path.splitext(path)[0] + '.pdb'
         with open(path, 'rb') as file:
