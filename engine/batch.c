@@ -22,7 +22,8 @@ static uint32_t tstate_bytes(const au_layout *l)
 {
     uint32_t fields[] = {l->tstate_interp,        l->tstate_frame,  l->tstate_cframe,
                          l->tstate_thread_id,     l->tstate_state,  l->tstate_native_thread_id,
-                         l->tstate_datastack_top, l->tstate_status, l->tstate_id};
+                         l->tstate_datastack_top, l->tstate_status, l->tstate_id,
+                         l->tstate_base_frame};
     uint32_t most = 0;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if (fields[i] != AU_ABSENT && fields[i] > most) {

@@ -213,9 +213,9 @@ typedef struct walk {
     au_thread_rec *rec;
     const au_batch *b;
     int look, chase;
-    au_addr current; /* the first frame, if it was current before the copy was made; else 0 */
-    int told_alone;  /* also of frames that were called from Python, what they ran is told by their instruction */
-    au_addr base_frame;
+    au_addr current;       /* the first frame, if it was current before the copy was made; else 0 */
+    int told_alone;        /* also of frames that were called from Python, what they ran is told by their instruction */
+    au_addr base_frame;    /* the root of every chain; 0: there is none */
     size_t chunk, outside; /* where the last hits were */
     size_t known;          /* frames outside that have a copy; those noted in this very walk have none yet */
     int innermost, last_skipped;
@@ -271,26 +271,6 @@ static int entered_first(const walk *w, au_addr entry)
         }
     }
     return 0;
-}
-
-/*
- * With a base frame the entry of the first frame of all points to it. That of a call which has ended may say so too, by
- * what lies in its place by then; but a frame that has a first one below it in its chunk is not called from there, save
- * by a destructor (entered_first).
- */
-static int is_above_root(const walk *w, const au_raw_frame *frame, au_addr entry)
-{
-    au_thread_rec *rec = w->rec;
-    size_t chunk = au__chunk_of(rec, 0, frame->addr), low = au__chunk_of(rec, 0, rec->root_low);
-    if (chunk >= rec->chunk_count) {
-        return 0;
-    }
-    if (chunk != low || frame->addr < rec->root_low) {
-        rec->root_low = frame->addr;
-        return 0;
-    }
-    const uint8_t *f = au__in_chunk(w->e, &rec->chunks[low], rec->root_low, w->look);
-    return frame->addr != rec->root_low && !(f && au__u64(f + w->e->remote.layout.frame_previous) == entry);
 }
 
 /*
@@ -376,14 +356,11 @@ static au_chain_end visit(walk *w, au_addr *addr)
         return AU_CHAIN_CUT;
     }
     if (!previous || previous == w->base_frame) {
-        /* An entry from C may be gone by the time of its copy, and what lies there now may say anything. Without a base
-           frame a frame in a chunk has none but entries below it if it is the first one of all. */
+        /* An entry from C may be gone by the time of its copy, and what lies there now may say anything. A frame in a
+           chunk has none but entries below it if it is the first one of all. */
         const au_raw_frame *last = s->raw_count[w->look] ? &s->raw[w->look][s->raw_count[w->look] - 1] : NULL;
-        if (w->last_skipped && l->minor >= 12 && !w->base_frame && w->entry != *addr && last && last->outside < 0 &&
+        if (w->last_skipped && l->minor >= 12 && w->entry != *addr && last && last->outside < 0 &&
             !entered_first(w, *addr)) {
-            return AU_CHAIN_BROKEN;
-        }
-        if (w->base_frame && w->last_skipped && last && last->outside < 0 && is_above_root(w, last, *addr)) {
             return AU_CHAIN_BROKEN;
         }
         w->rec->root_entry = w->last_skipped && w->entry == *addr ? *addr : w->rec->root_entry;
@@ -444,7 +421,7 @@ static au_chain_end walk_from(au_engine *e, au_thread_rec *rec, const au_batch *
     au_addr seen = addr; /* Brent's cycle finder: the frame met at the last power of two */
     size_t steps = 0;
     size_t power = 1;
-    w.base_frame = l->tstate_base_frame != AU_ABSENT ? rec->addr + l->tstate_base_frame : 0;
+    w.base_frame = b->ts && l->tstate_base_frame != AU_ABSENT ? au__u64(b->ts + l->tstate_base_frame) : 0;
     e->scratch.raw_count[look] = 0;
     e->scratch.inferred[look] = 0;
     for (size_t i = 0; i < rec->chunk_count; i++) {

@@ -403,7 +403,6 @@ typedef struct au_thread_rec {
     uint64_t checks_epoch; /* with which all of them were proven; 0: not all */
     au_standing standing;
     au_addr root_entry; /* 3.12+: the entry from C below the first frame of the first chunk; 0: not known */
-    au_addr root_low;   /* 3.15: the lowest frame that a chain has led to its root from, in its chunk */
     uint64_t doubt;     /* au__chain_doubt of the last look that had one and was not followed by one without */
     uint32_t doubted;   /* looks in a row that had it */
     /* name */

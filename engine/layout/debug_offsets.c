@@ -80,8 +80,7 @@ static const entry entries[] = {
     {F(tstate_next), {168, 192, 192}, TSTATE},
     {F(tstate_interp), {176, 200, 200}, TSTATE},
     {F(tstate_frame), {184, 208, 208}, TSTATE},
-    /* the base frame lies in _PyThreadStateImpl, behind what thread_state.size covers */
-    {F(tstate_base_frame), {0, 0, 216}, NO_SIZE},
+    {F(tstate_base_frame), {0, 0, 216}, TSTATE},
     {F(tstate_thread_id), {192, 216, 240}, TSTATE},
     {F(tstate_native_thread_id), {200, 224, 248}, TSTATE},
     {F(tstate_datastack_chunk), {208, 232, 256}, TSTATE},

@@ -38,7 +38,7 @@
     X(tstate_interp)                                                                                                   \
     X(tstate_frame)            /* 3.10: PyFrameObject; 3.13+: _PyInterpreterFrame */                                   \
     X(tstate_cframe)           /* 3.11, 3.12: the frame is one hop further */                                          \
-    X(tstate_base_frame)       /* 3.15: a frame inside the thread state, the root of every chain */                    \
+    X(tstate_base_frame)       /* 3.15: a pointer to the root of every chain, a frame in _PyThreadStateImpl */         \
     X(tstate_thread_id)        /* pthread_t, the key of threading._active */                                           \
     X(tstate_native_thread_id) /* as the tracee's PID namespace numbers it; 3.10: absent */                            \
     X(tstate_id)               /* 3.10, where no thread id is told: unique in its interpreter; else absent */          \

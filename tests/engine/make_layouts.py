@@ -22,8 +22,6 @@ dict_keys.dk_nentries dict_keys.dk_indices dict_values.values dict_values.valid 
 long_object.ob_size type_object.tp_basicsize type_object.tp_dictoffset heap_type_object.ht_cached_keys
 unicode_object.compactunicodeobject_size thread_state.status.active.bit frame_owner.interpreter frame_owner.cstack
 thread_state_impl.base_frame'''.split()
-# The table has it under a name that the headers' structures do not.
-ALIASES = {'thread_state.base_frame': 'thread_state_impl.base_frame'}
 ABSENT = -2147483648
 
 
@@ -48,7 +46,7 @@ def main():
             if field in ('cookie', 'version', 'free_threaded'):
                 values.append(ABSENT)
             else:
-                values.append(layout.get(ALIASES.get(field, field), ABSENT))
+                values.append(layout.get(field, ABSENT))
         columns.setdefault(tuple(values), []).append(label)
     print('/* SPDX-License-Identifier: Apache-2.0 */')
     print('/* Written by make_layouts.py. A row: name, place in the tables of 3.13, 3.14, 3.15, values of the builds. */')

@@ -71,10 +71,11 @@ w_thread *world_thread(world *w, w_interp *interp, uint64_t ident, au_tid tid)
         world_word(w, t->addr + l->tstate_cframe, t->cframe);
     }
     if (l->tstate_base_frame != AU_ABSENT) {
-        au_addr base = t->addr + l->tstate_base_frame;
-        world_word(w, base + l->frame_executable, w->object_type | 1);
-        byte(w, base + l->frame_owner, 3);
-        world_word(w, t->addr + l->tstate_frame, base);
+        t->base_frame = t->addr + (au_addr)layout_value(w->build, "thread_state_impl.base_frame");
+        world_word(w, t->addr + l->tstate_base_frame, t->base_frame);
+        world_word(w, t->base_frame + l->frame_executable, w->object_type | 1);
+        byte(w, t->base_frame + l->frame_owner, 3);
+        world_word(w, t->addr + l->tstate_frame, t->base_frame);
     }
     world_word(w, interp->addr + l->interp_threads_head, t->addr);
     if (au_image_set_thread(w->image, tid, AU_RUN_RUNNING, 1)) { /* else it is one that lives on, as after an exec */
@@ -150,9 +151,7 @@ static void set_current(world *w, w_thread *t)
 {
     const au_layout *l = &w->l;
     au_addr top = innermost_frame(t);
-    if (!top && l->tstate_base_frame != AU_ABSENT) {
-        top = t->addr + l->tstate_base_frame;
-    }
+    top = top ? top : t->base_frame;
     if (l->tstate_cframe == AU_ABSENT) {
         world_word(w, t->addr + l->tstate_frame, top);
         return;
@@ -223,9 +222,7 @@ void world_push(world *w, w_thread *t, w_frame frame)
     const au_layout *l = &w->l;
     w_placed p = {.frame = frame};
     au_addr previous = innermost_frame(t);
-    if (!previous && l->tstate_base_frame != AU_ABSENT) {
-        previous = t->addr + l->tstate_base_frame;
-    }
+    previous = previous ? previous : t->base_frame;
     if (frame.owner == W_SHIM) {
         if (l->tstate_cframe != AU_ABSENT) {
             p.cframe = t->cframe;
