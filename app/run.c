@@ -266,6 +266,13 @@ static void announce(run *me, const au_python *python)
     }
 }
 
+static au_proc *elsewhere(void *baton, au_proc *proc)
+{
+    run *me = baton;
+    (void)proc;
+    return au_target_follow(&me->target, me->options, &me->words);
+}
+
 static void found_again(void *baton, const au_python *python)
 {
     announce(baton, python);
@@ -375,7 +382,6 @@ static int abandon(run *me, au_failure failure)
 static au_error *find_python(run *me, const au_python **python)
 {
     au_error *error;
-    au_target_follow(&me->target, me->options, &me->words);
     while ((error = au_engine_find(me->engine, me->target.proc, python))) {
         error = au_target_reopen(&me->target, me->options, error);
         if (error) {
@@ -399,6 +405,9 @@ static int sample(run *me)
     }
     au_engine_set_poll(me->engine, poll_run, me);
     au_engine_set_found(me->engine, found_again, me);
+    if (me->target.sys->ops->caps & AU_CAP_LAUNCHERS) {
+        au_engine_set_elsewhere(me->engine, elsewhere, me);
+    }
 
     const au_python *python = NULL;
     error = find_python(me, &python);

@@ -10,7 +10,6 @@ enum {
     SLICE_MS = 50,         /* between two looks for another signal */
     LAST_MOMENTS_MS = 500, /* from the child's end until the engine must have noticed */
     RETRY_NS = 5000000,    /* between two looks at a child that cannot be read yet */
-    FOLLOW_NS = 10000000,  /* between two looks for an interpreter below a program */
     MOST_BELOW = 4096,     /* processes below it that are looked at */
     INTERRUPT_SIGNAL = 2   /* SIGINT: POSIX.1-2017, utility kill */
 };
@@ -211,31 +210,20 @@ static au_proc *look_below(const au_target *target)
     return found;
 }
 
-void au_target_follow(au_target *target, const au_options *options, const au_console *console)
+au_proc *au_target_follow(au_target *target, const au_options *options, const au_console *console)
 {
-    uint64_t start = now_ns(target);
-    if (!(target->sys->ops->caps & AU_CAP_LAUNCHERS)) {
-        return;
-    }
-    while (au_signals_ending() == AU_END_NONE && !au_engine_is_python(target->sys, target->proc)) {
-        au_proc *found = look_below(target);
-        if (found) {
-            target->sys->ops->close(target->proc);
-            target->proc = found;
-            target->subject.pid = found->pid;
-            if (!options->pipe) {
-                au_message_say(console, AU_SIGN_SNAKE,
-                               "The interpreter is process %" PRId64 ", which was started by %s.", found->pid,
-                               target->subject.command ? target->subject.command : "the one that was named");
-            }
-            return;
+    (void)au_target_poll(target);
+    au_proc *found = target->child && has_ended(target) ? NULL : look_below(target);
+    if (found) {
+        target->sys->ops->close(target->proc);
+        target->proc = found;
+        target->subject.pid = found->pid;
+        if (!options->pipe) {
+            au_message_say(console, AU_SIGN_SNAKE, "The interpreter is process %" PRId64 ", which was started by %s.",
+                           found->pid, target->subject.command ? target->subject.command : "the one that was named");
         }
-        (void)au_target_poll(target);
-        if ((target->child && has_ended(target)) || now_ns(target) - start >= options->timeout_ms * (uint64_t)1000000) {
-            return;
-        }
-        (void)target->sys->ops->sleep_until(target->sys, now_ns(target) + FOLLOW_NS);
     }
+    return found;
 }
 
 au_error *au_target_reopen(au_target *target, const au_options *options, au_error *why)

@@ -32,11 +32,11 @@ au_failure au_target_open(au_target *target, const au_options *options);
 
 /**
  * Where programs cannot become others (AU_CAP_LAUNCHERS), what was launched or named may only stand for an interpreter:
- * the redirector of a virtual environment, a version chooser, an alias, or two of them in a row. Waits until there is
- * an interpreter, in the process itself or in one below it, and opens that one instead. Without an interpreter, or with
- * several side by side, all stays as it is, and au_engine_find says what is wrong. Returns at once elsewhere.
+ * the redirector of a virtual environment, a version chooser, an alias, or two of them in a row. If there is one
+ * interpreter below it now, opens that one instead and returns it. NULL: there is none or more than one, and all stays
+ * as it is. For au_elsewhere_fn.
  */
-void au_target_follow(au_target *target, const au_options *options, const au_console *console);
+au_proc *au_target_follow(au_target *target, const au_options *options, const au_console *console);
 
 /**
  * After au_engine_find has failed with `why`, and before it has ever worked: opens a launched program once more if it

@@ -102,6 +102,12 @@ void au_engine_set_found(au_engine *e, au_found_fn found, void *baton)
     e->found_baton = baton;
 }
 
+void au_engine_set_elsewhere(au_engine *e, au_elsewhere_fn elsewhere, void *baton)
+{
+    e->elsewhere = elsewhere;
+    e->elsewhere_baton = baton;
+}
+
 const au_stats *au_engine_stats(const au_engine *e)
 {
     return &e->stats;
@@ -121,7 +127,7 @@ static int stopped(au_engine *e, uint64_t now)
 
 /* ---- finding --------------------------------------------------------------------------------------------------- */
 
-static au_error *find(au_engine *e, au_proc *proc)
+static au_error *find(au_engine *e, au_proc *proc, au_elsewhere_fn elsewhere)
 {
     const au_proc_ops *ops = e->remote.ops;
     uint64_t start = ops->now(e->sys);
@@ -148,6 +154,12 @@ static au_error *find(au_engine *e, au_proc *proc)
             e->generation = status.generation;
             return NULL;
         }
+        au_proc *other = elsewhere && !e->hopeless ? elsewhere(e->elsewhere_baton, proc) : NULL;
+        if (other) {
+            au_error_clear(error);
+            proc = e->remote.proc = other;
+            continue;
+        }
         now = ops->now(e->sys);
         if (e->hopeless || error->code == AU_ERR_MEMORY || error->code == AU_ERR_PERMISSION || last) {
             return error;
@@ -162,7 +174,7 @@ au_error *au_engine_find(au_engine *e, au_proc *proc, const au_python **python)
 {
     au__threads_clear(e);
     e->remote.proc = proc;
-    au_error *error = find(e, proc);
+    au_error *error = find(e, proc, e->elsewhere);
     if (!error) {
         *python = &e->python;
     }
@@ -662,7 +674,7 @@ static au_error *again(au_engine *e, int *gone)
 {
     au__threads_clear(e);
     e->stats.rediscoveries++;
-    au_error *error = find(e, e->remote.proc);
+    au_error *error = find(e, e->remote.proc, NULL);
     *gone = 0;
     if (error && error->code != AU_ERR_MEMORY) {
         au_error_clear(error);

@@ -117,6 +117,12 @@ typedef int (*au_poll_fn)(void *baton);
  */
 typedef void (*au_found_fn)(void *baton, const au_python *python);
 
+/**
+ * Called by au_engine_find after a look that has found no interpreter: the process to look into instead, or NULL to go
+ * on with `proc`. Closing `proc` is the caller's, here or later.
+ */
+typedef au_proc *(*au_elsewhere_fn)(void *baton, au_proc *proc);
+
 /** The caller keeps `sys` and `sink` alive until destroy. */
 au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sink *sink, au_engine **out);
 
@@ -132,8 +138,12 @@ void au_engine_set_poll(au_engine *engine, au_poll_fn poll, void *baton);
 /** See au_found_fn; NULL takes it away. */
 void au_engine_set_found(au_engine *engine, au_found_fn found, void *baton);
 
+/** See au_elsewhere_fn; NULL takes it away. */
+void au_engine_set_elsewhere(au_engine *engine, au_elsewhere_fn elsewhere, void *baton);
+
 /**
- * Looks for an interpreter with a thread that has frames, again and again until timeout_ms is over.
+ * Looks for an interpreter with a thread that has frames, again and again until timeout_ms is over, in `proc` or where
+ * au_elsewhere_fn says.
  * AU_ERR_PYTHON: not a Python, or one we do not support (then the message holds the version or word size);
  * AU_ERR_GONE: it ended before. On success *python (owned by the engine) lives until the next find or destroy.
  */

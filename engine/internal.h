@@ -536,6 +536,8 @@ struct au_engine {
     volatile int stop;
     au_poll_fn poll;
     void *poll_baton;
+    au_elsewhere_fn elsewhere;
+    void *elsewhere_baton;
     au_found_fn found;
     void *found_baton;
     uint64_t poll_due_ns;

@@ -106,6 +106,76 @@ static void expect_refusal(world *w, int code, const char *part, const char *oth
     w_run_deinit(&run);
 }
 
+typedef struct elsewhere {
+    au_proc *next; /* what is offered at the second look */
+    const au_proc *asked_of;
+    unsigned calls;
+} elsewhere;
+
+static au_proc *offer(void *baton, au_proc *proc)
+{
+    elsewhere *e = baton;
+    au_proc *next = ++e->calls == 2 ? e->next : NULL;
+    e->asked_of = proc;
+    return next;
+}
+
+/* What was named stands for an interpreter, which is another process. */
+START_TEST(interpreter_elsewhere)
+{
+    world *w = world_create(world_builds[_i]);
+    w_thread *t = world_basic(w);
+    au_image *image = w->image, *launcher = au_image_create(4321);
+    au_buf want = {0};
+    elsewhere e = {0};
+    w_run_init(&run, w);
+    run.sys = au_image_sys(launcher);
+    run.options.max_passes = 3;
+    ck_assert_ptr_null(au_engine_create(&run.options, run.sys, &run.sink, &run.engine));
+    ck_assert_ptr_null(run.sys->ops->open(run.sys, 4321, AU_WANT_READ, &run.proc));
+    ck_assert_ptr_null(au_image_sys(image)->ops->open(au_image_sys(image), 4321, AU_WANT_READ, &e.next));
+    au_engine_set_elsewhere(run.engine, offer, &e);
+    ck_assert_ptr_null(au_engine_find(run.engine, run.proc, &run.python));
+    ck_assert_uint_eq(e.calls, 2);
+    ck_assert_ptr_eq(e.asked_of, run.proc);
+    ck_assert_uint_eq(run.python->minor, w->minor);
+    w_run_go(&run, 3);
+    ck_assert_uint_eq(run.count, 3);
+    world_expect(w, t, &want);
+    ck_assert_str_eq(run.samples[2].stack, (const char *)want.data);
+    e.next->ops->close(e.next);
+    w_run_deinit(&run);
+    au_buf_deinit(&want);
+    ck_assert_uint_eq(au_image_open_handles(image) + au_image_open_handles(launcher), 0);
+    au_image_destroy(launcher);
+    world_destroy(w, 0);
+}
+END_TEST
+
+/* The time to look for it is the same, whether there is somebody to ask or not, and what cannot work is not asked of. */
+START_TEST(nothing_elsewhere)
+{
+    au_image *launcher = au_image_create(4321);
+    au_sys *sys = au_image_sys(launcher);
+    elsewhere e = {0};
+    world *w = world_create(world_builds[_i]);
+    w_run_init(&run, w);
+    run.sys = sys;
+    uint64_t start = sys->ops->now(sys);
+    ck_assert_ptr_null(au_engine_create(&run.options, run.sys, &run.sink, &run.engine));
+    ck_assert_ptr_null(run.sys->ops->open(run.sys, 4321, AU_WANT_READ, &run.proc));
+    au_engine_set_elsewhere(run.engine, offer, &e);
+    au_error *error = au_engine_find(run.engine, run.proc, &run.python);
+    ck_assert_int_eq((int)error->code, AU_ERR_PYTHON);
+    au_error_clear(error);
+    ck_assert_uint_ge(e.calls, 5);
+    ck_assert_uint_le(sys->ops->now(sys) - start, 150 * UINT64_C(1000000)); /* timeout_ms is 100 */
+    w_run_deinit(&run);
+    au_image_destroy(launcher);
+    world_destroy(w, 0);
+}
+END_TEST
+
 START_TEST(not_python)
 {
     world *w = world_create(world_builds[_i]);
@@ -367,6 +437,8 @@ Suite *au_find_suite(void)
     tcase_add_loop_test(tcase, by_cookie, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, by_dynamic_symbols, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, no_symbol, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, interpreter_elsewhere, 0, WORLD_BUILDS);
+    tcase_add_loop_test(tcase, nothing_elsewhere, 0, 1);
     tcase_add_loop_test(tcase, not_python, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, not_initialised, 0, WORLD_BUILDS);
     tcase_add_loop_test(tcase, unknown_minor, 0, WORLD_BUILDS);
