@@ -50,6 +50,9 @@ static int folder_is_there(const file_sink *sink, apr_status_t status)
 
 static au_error *cannot(const char *act, const file_sink *sink, apr_status_t status)
 {
+    if (status >= APR_OS_START_SYSERR) { /* where those of the system are not its own (apr_errno.h) */
+        status = APR_FROM_OS_ERROR(au_os_error_usual(APR_TO_OS_ERROR(status)));
+    }
     return au_message_output_failed(&(au_output_failure){.act = act,
                                                          .path = sink->name,
                                                          .status = status,

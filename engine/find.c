@@ -42,28 +42,9 @@ typedef struct search {
     size_t candidate_count, candidate_cap;
     int memory;
     int bits32;
+    int python32; /* and one of its images calls itself Python */
     int long_bytes; /* of the executable, or of the first image that could be read */
 } search;
-
-static int collect_image(void *baton, const au_module *m)
-{
-    search *s = baton;
-    if (au__grow(&s->images, &s->image_cap, s->image_count + 1, sizeof *s->images, &s->e->stats)) {
-        s->memory = 1;
-        return 1;
-    }
-    const char *path = m->path ? m->path : "";
-    size_t len = strlen(path) + 1;
-    char *copy = malloc(len);
-    if (!copy) {
-        s->memory = 1;
-        return 1;
-    }
-    memcpy(copy, path, len);
-    s->images[s->image_count++] = (image){m->id, m->base, m->bias, m->is_main, m->bits, copy, 0};
-    s->bits32 |= m->is_main && m->bits == AU_BITS_32;
-    return 0;
-}
 
 /* Where the name of a file begins: paths come as the system writes them, and not every one parts them by slashes. */
 static const char *name_in(const char *path)
@@ -99,6 +80,27 @@ static int minor_in_name(const char *path)
         minor = minor * 10 + (*at - '0');
     }
     return minor;
+}
+
+static int collect_image(void *baton, const au_module *m)
+{
+    search *s = baton;
+    if (au__grow(&s->images, &s->image_cap, s->image_count + 1, sizeof *s->images, &s->e->stats)) {
+        s->memory = 1;
+        return 1;
+    }
+    const char *path = m->path ? m->path : "";
+    size_t len = strlen(path) + 1;
+    char *copy = malloc(len);
+    if (!copy) {
+        s->memory = 1;
+        return 1;
+    }
+    memcpy(copy, path, len);
+    s->images[s->image_count++] = (image){m->id, m->base, m->bias, m->is_main, m->bits, copy, 0};
+    s->bits32 |= m->is_main && m->bits == AU_BITS_32;
+    s->python32 |= m->bits == AU_BITS_32 && minor_in_name(path) >= 0;
+    return 0;
 }
 
 /* ---- images ---------------------------------------------------------------------------------------------------- */
@@ -416,6 +418,7 @@ static au_error *no_python(const search *s, verdict worst, const candidate *whic
     long long pid = (long long)s->proc->pid;
     unsigned minor = (unsigned)(hexversion >> 16 & 0xff);
     if (s->bits32) {
+        s->e->hopeless = s->python32; /* else it may be about to start one, or to become one */
         return au_error_hint(au_error_create(AU_ERR_PYTHON, 0,
                                              "Process %lld is a 32-bit program, and only 64-bit Pythons are supported",
                                              pid),

@@ -75,6 +75,11 @@ static const char *text_of_gnu(const char *result, const char *buf)
     return result;
 }
 
+int au_os_error_usual(int os_code)
+{
+    return os_code;
+}
+
 const char *au_os_error_text(int os_code, char *buf, size_t cap)
 {
     if (cap == 0) {

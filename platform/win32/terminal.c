@@ -100,9 +100,7 @@ static int write_file(HANDLE handle, const char *at, size_t len)
     while (len) {
         DWORD put = 0;
         if (!WriteFile(handle, at, (DWORD)(len < FILE_PIECE ? len : FILE_PIECE), &put, NULL)) {
-            DWORD failed = GetLastError();
-            /* The reader has gone, has just gone, or was never there: one error. */
-            return (int)(failed == ERROR_NO_DATA || failed == ERROR_PIPE_NOT_CONNECTED ? ERROR_BROKEN_PIPE : failed);
+            return au_os_error_usual((int)GetLastError());
         }
         if (put == 0) {
             Sleep(1); /* somebody who shares the pipe made it non-blocking (PIPE_NOWAIT), and it is full */

@@ -70,6 +70,12 @@ const char *au__win32_error_text(DWORD code, char *buf, size_t cap)
     return buf;
 }
 
+int au_os_error_usual(int os_code)
+{
+    /* The reader of a pipe has gone, has just gone, or was never there. */
+    return os_code == ERROR_NO_DATA || os_code == ERROR_PIPE_NOT_CONNECTED ? ERROR_BROKEN_PIPE : os_code;
+}
+
 const char *au_os_error_text(int os_code, char *buf, size_t cap)
 {
     return au__win32_error_text((DWORD)os_code, buf, cap);

@@ -150,4 +150,5 @@ void w_run_go(w_run *run, uint64_t passes)
     au_error *error = au_engine_run(run->engine, &run->how);
     must(error == NULL, "run");
     run->stats = *au_engine_stats(run->engine);
+    must(run->stats.late <= run->stats.passes, "late passes are passes");
 }

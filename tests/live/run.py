@@ -201,6 +201,11 @@ def finish(job, status):
     job.took = time.monotonic() - job.began
 
 
+def patience(job, options):
+    """Seconds."""
+    return job.mark["timeout"] * (8 if options.tier == "nightly" else 2 if options.windows else 1)
+
+
 def run_all(jobs, config, options):
     """Runs the jobs, those that may share the machine first."""
     inherited = set(harness.children_of(os.getpid()))  # a shell's `> >(tee log)`, for one
@@ -225,7 +230,7 @@ def run_all(jobs, config, options):
             if got:
                 finish(job, status)
                 ended.append(job)
-            elif time.monotonic() - job.began > job.mark["timeout"] * (8 if options.tier == "nightly" else 1):
+            elif time.monotonic() - job.began > patience(job, options):
                 for child in harness.children_of(pid) + [pid]:
                     try:
                         os.kill(child, signal.SIGKILL)
@@ -234,7 +239,7 @@ def run_all(jobs, config, options):
                 os.waitpid(pid, 0)
                 os.close(job.pipe)
                 job.took = time.monotonic() - job.began
-                job.result = ["failed", "no end within %d s" % job.mark["timeout"], []]
+                job.result = ["failed", "no end within %d s" % patience(job, options), []]
                 ended.append(job)
         for job in ended:
             del running[job.pid]

@@ -148,7 +148,7 @@ def test_line_table_over_64k(box):
         "the line table has only %d bytes",
         target.facts["table"],
     )
-    run = box.attach(target.pid, "-i", "200us", seconds=2 if not box.long else 15)
+    run = box.attach(target.pid, "-i", box.interval("200us"), seconds=2 if not box.long else 15)
     stream = box.stream(run)
     # the parked thread may be sampled between two looks at its lock only as parked
     compare(stream, target.facts["stacks"])
@@ -167,7 +167,7 @@ def test_line_table_over_64k(box):
 @test("every")
 def test_classes(box):
     """Objects are made and used all the time: no frame but the functions', each below one that calls it."""
-    run = box.launch("classes.py", "-i", "100us", seconds=1.5)
+    run = box.profile("classes.py", "-i", box.interval("100us"), seconds=15 if box.windows else 1.5)
     graph = Places(run.ready)
     stream = box.stream(run)
     for sample in stream.samples:
@@ -186,7 +186,7 @@ def test_classes(box):
 @test("each", alone=True)
 def test_destructors(box):
     """What runs above a function that has returned is seen whole, though nothing of Python is below it."""
-    run = box.launch("destructors.py", "-i", "500us", seconds=0.4, threads=3)
+    run = box.profile("destructors.py", "-i", box.interval("500us"), seconds=1.5 if box.windows else 0.4, threads=3)
     seen = bad = 0
     for sample in box.stream(run).samples:
         names = [frame[1].split(".")[-1] for frame in sample.frames]
@@ -204,7 +204,7 @@ def test_destructors(box):
 def test_traced(box):
     """A trace or profile function at work, also while its frame has not begun or has ended, which 3.10 says in a word."""
     for kind in ("settrace", "setprofile"):
-        run = box.launch("traced.py", "-i", "500us", kind=kind, seconds=0.6)
+        run = box.profile("traced.py", "-i", box.interval("500us"), kind=kind, seconds=4 if box.windows else 0.6)
         all_time = watch = seen = bad = 0
         for sample in box.stream(run).samples:
             names = [frame[1] for frame in sample.frames]
@@ -228,7 +228,8 @@ def test_traced(box):
 
 @test("every")
 def test_launch(box):
-    run = box.launch("steady.py", "-i", "1ms", seconds=0.8, busy=1)
+    interval, seconds = ("20ms", 10) if box.windows else ("1ms", 0.8)  # a start takes seconds at 1 ms there
+    run = box.launch("steady.py", "-i", interval, seconds=seconds, busy=1)
     stream = box.stream(run)
     metadata = dict(stream.metadata)
     need(
@@ -237,7 +238,7 @@ def test_launch(box):
         metadata["python"],
         box.interp.text,
     )
-    need(metadata["mode"] == "wall" and metadata["interval"] == "1000", "metadata: %s", metadata)
+    need(metadata["mode"] == "wall" and metadata["interval"] == interval[:-2] + "000", "metadata: %s", metadata)
     stacks = [[frame[1] for frame in sample.frames] for sample in stream.samples]
     hot = sum(stack[-2:] == ["outer", "inner"] for stack in stacks)
     need(hot > 100 and hot > 0.5 * len(stacks), "only %d of %d samples are in the hot function", hot, len(stacks))
@@ -251,7 +252,8 @@ def test_launch(box):
 
 @test("every")
 def test_sub_interpreters(box):
-    run = box.launch("subinterpreters.py", "-i", "5ms", count=2, seconds=1.5)
+    interval, seconds = ("20ms", 8) if box.windows else ("5ms", 1.5)
+    run = box.launch("subinterpreters.py", "-i", interval, count=2, seconds=seconds)
     stream = box.stream(run)
     for made in run.done["made"]:
         # a state without frames is nobody's stack: the interpreter is being made, or has done its work

@@ -121,6 +121,16 @@ START_TEST(what_is_not_there_stays_away)
 }
 END_TEST
 
+START_TEST(one_error_for_a_reader_that_went)
+{
+    ck_assert_int_eq(au_os_error_usual(ERROR_NO_DATA), ERROR_BROKEN_PIPE);
+    ck_assert_int_eq(au_os_error_usual(ERROR_PIPE_NOT_CONNECTED), ERROR_BROKEN_PIPE);
+    ck_assert_int_eq(au_os_error_usual(ERROR_BROKEN_PIPE), ERROR_BROKEN_PIPE);
+    ck_assert_int_eq(au_os_error_usual(ERROR_DISK_FULL), ERROR_DISK_FULL);
+    ck_assert_int_eq(au_os_error_usual(0), 0);
+}
+END_TEST
+
 START_TEST(errors_have_words)
 {
     char text[256], small[8];
@@ -169,6 +179,7 @@ Suite *suite_terminal(void)
     tcase_add_test(tests, all_is_written);
     tcase_add_test(tests, a_reader_that_went_is_an_error);
     tcase_add_test(tests, what_is_not_there_stays_away);
+    tcase_add_test(tests, one_error_for_a_reader_that_went);
     tcase_add_test(tests, errors_have_words);
     tcase_add_test(tests, texts_go_there_and_back);
     tcase_add_test(tests, there_is_memory);
