@@ -347,6 +347,10 @@ class Box:
         """How long a run of `samples` is: here `a_second` come in."""
         return samples / min(a_second, 500) if self.windows else samples / a_second
 
+    def scale(self):
+        """How much longer the phases of a program are: long against what a read adds to one that ends meanwhile."""
+        return 10 if self.windows else 1
+
     def undo(self, function, *arguments):
         self._undo.append((function, arguments))
 

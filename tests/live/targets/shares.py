@@ -3,6 +3,7 @@
 Four functions that take 60, 25, 10 and 5 % of the time, in random bursts; the target keeps its own clock.
 
 seconds   how long
+scale     of the bursts: 1 is 0.025 to 3.6 ms
 """
 
 import random
@@ -10,7 +11,7 @@ import time
 
 import truth
 
-opt = truth.options(seconds=5.0)
+opt = truth.options(seconds=5.0, scale=1)
 clock = time.perf_counter_ns
 WEIGHTS = {"sixty": 60, "twentyfive": 25, "ten": 10, "five": 5}
 spent = dict.fromkeys(WEIGHTS, 0)
@@ -43,7 +44,7 @@ def drive():
     end = start + int(opt.seconds * 1e9)
     while clock() < end:
         rng.shuffle(functions)
-        scale = rng.randrange(5_000, 60_000)
+        scale = opt.scale * rng.randrange(5_000, 60_000)
         for name, function, weight in functions:
             began = clock()
             function(began + scale * weight)
