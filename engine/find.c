@@ -42,7 +42,7 @@ typedef struct search {
     size_t candidate_count, candidate_cap;
     int memory;
     int bits32;
-    int python32; /* and one of its images calls itself Python */
+    int python32;   /* and one of its images calls itself Python */
     int long_bytes; /* of the executable, or of the first image that could be read */
 } search;
 

@@ -154,7 +154,8 @@ int au_write_all(int fd, const void *bytes, size_t len);
 /** Makes `fd` (stdout, for samples) binary where the system knows a difference. */
 void au_set_binary(int fd);
 
-/** The usual code of what an OS error code says, where one condition has several: a reader that has gone. Any thread. */
+/** The usual code of what an OS error code says, where one condition has several: a reader that has gone. Any thread.
+ */
 int au_os_error_usual(int os_code);
 
 /** Text of an OS error code of this system. Thread-safe; `buf` is returned. */

@@ -70,7 +70,7 @@ typedef struct w_thread {
     size_t chunk_count, chunk_cap;
     au_addr cframe;
     au_addr base_frame; /* 3.15; else 0 */
-    au_addr *spare; /* memory of frames outside the chunks, to be used again */
+    au_addr *spare;     /* memory of frames outside the chunks, to be used again */
     size_t spare_count, spare_cap;
 } w_thread;
 

@@ -341,7 +341,7 @@ class Box:
 
     def wanted(self, usual):
         """How many samples a test wants that wants `usual` here."""
-        return usual // 10 if self.windows else usual
+        return usual // 20 if self.windows else usual
 
     def seconds(self, samples, a_second):
         """How long a run of `samples` is: here `a_second` come in."""

@@ -4,7 +4,7 @@ Samples of moving programs against what can be and what the program's own clock 
 
 Full lengths (nightly): 10^6 samples of call graphs, 200,000 of shares. The other tiers take a tenth: there the bound on
 impossible edges is the one that a rate of 20 a million keeps in 98 of 100 runs, and shares may be 2 points off. Under Wine
-a tenth of that, once more, one a millisecond (harness.Box.interval).
+a twentieth of that, one a millisecond (harness.Box.interval).
 """
 
 import collections

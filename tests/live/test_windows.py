@@ -243,7 +243,7 @@ def test_arguments(box):
     arguments = ["", "a b", 'q"u"o', "back\\slash\\", 'end\\\\"', "\\\\\\", '\\"', "%PATH%", "^&|<>", STRANGE, "tab\there"]
     path = box.path()
     run = box.austin(
-        ["-i", "1ms", "-o", path]
+        ["-i", "20ms", "-o", path]
         + box.interp.inner
         + [os.path.join(box.targets, "arguments.py"), *arguments],
         path=path,
@@ -264,7 +264,7 @@ def test_files_with_strange_names(box):
             handle.write("import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end:\n    pass\n")
         out = os.path.join(where, "%s.mojo" % STRANGE)
         run = box.austin(
-            ["-i", "1ms", "-o", wine.windows_path(out)] + box.interp.inner + [wine.windows_path(script)]
+            ["-i", "20ms", "-o", wine.windows_path(out)] + box.interp.inner + [wine.windows_path(script)]
         )
         need(run.code == 0, "%s", run.text())
         stream = box.stream(out)
@@ -294,12 +294,12 @@ def test_redirectors(box):
     for program in (one, two):
         path = box.path()
         command = [wine.windows_path(program), os.path.join(box.targets, "steady.py"), "seconds=1.5"]
-        run = box.austin(["-i", "1ms", "-o", path] + command, path=path)
+        run = box.austin(["-i", "10ms", "-o", path] + command, path=path)
         need(run.code == 0, "%s", run.text())
         stream = box.stream(run)
         need(any(frame[1] == "inner" for sample in stream.samples for frame in sample.frames), "no hot function")
         need({sample.pid for sample in stream.samples} == {run.ready["pid"]}, "not the interpreter's own number")
-    run = box.austin(["-x", 1, "-i", "1ms", "-o", box.path()] + command[:2] + ["seconds=60"])
+    run = box.austin(["-x", 1, "-i", "10ms", "-o", box.path()] + command[:2] + ["seconds=60"])
     need(run.code == 254, "%s", run.text())
 
 
