@@ -123,7 +123,7 @@ typedef void (*au_found_fn)(void *baton, const au_python *python);
  */
 typedef au_proc *(*au_elsewhere_fn)(void *baton, au_proc *proc);
 
-/** The caller keeps `sys` and `sink` alive until destroy. */
+/** The caller keeps `sys`, `sink` and the process that was found in last alive until destroy. */
 au_error *au_engine_create(const au_engine_options *options, au_sys *sys, au_sink *sink, au_engine **out);
 
 /** NULL is accepted. Does not close the process. */
