@@ -440,8 +440,14 @@ static const char *remedy_of_place(const au_output_failure *failure)
     if (failure->folder_gone) {
         return "change to a folder that is there (cd), or give an absolute path";
     }
+    if (failure->is_folder || status == EISDIR) {
+        return "name a file in that folder, for example profile.mojo";
+    }
     if (APR_STATUS_IS_EACCES(status) || status == EPERM || status == EROFS) {
         return "choose a file in a folder that you may write to";
+    }
+    if (APR_STATUS_IS_ENOENT(status) && au_path_names_place(failure->path)) {
+        return "check the name: there is no such pipe, device or share";
     }
     if (APR_STATUS_IS_ENOENT(status) && failure->folder_there) {
         return "choose a file in another folder: in this one none can be made";
@@ -451,9 +457,6 @@ static const char *remedy_of_place(const au_output_failure *failure)
     }
     if (APR_STATUS_IS_ENOTDIR(status)) {
         return "choose another path: one of its folders is a file";
-    }
-    if (status == EISDIR) {
-        return "name a file in that folder, for example profile.mojo";
     }
     return NULL;
 }
@@ -470,6 +473,7 @@ au_error *au_message_output_failed(const au_output_failure *failure)
                                       failure->path ? failure->path : "standard output");
     error = au_error_cause(error, "%s",
                            failure->folder_gone ? "the current folder has been deleted"
+                           : failure->is_folder ? "it is a folder"
                                                 : apr_strerror(status, text, sizeof text));
     if (status == EFBIG) {
         return au_error_hint(error, "%s%s", au_platform_remedies()->file_size, kept);

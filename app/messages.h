@@ -84,6 +84,7 @@ typedef struct au_output_failure {
     int folder_gone;     /**< the path is relative, and the current folder is not there any more */
     int readable;        /**< what was written before stays, and can be read */
     int folder_there;    /**< what is missing is not the folder of the path */
+    int is_folder;       /**< the path itself is one */
 } au_output_failure;
 
 /** AU_ERR_IO. */

@@ -48,6 +48,14 @@ static int folder_is_there(const file_sink *sink, apr_status_t status)
            info.filetype == APR_DIR;
 }
 
+/* Some systems deny the right to write to a folder, where others say that it is one. */
+static int is_folder(const file_sink *sink, apr_status_t status)
+{
+    apr_finfo_t info;
+    return sink->name && !sink->file && APR_STATUS_IS_EACCES(status) &&
+           apr_stat(&info, sink->name, APR_FINFO_TYPE, sink->pool) == APR_SUCCESS && info.filetype == APR_DIR;
+}
+
 static au_error *cannot(const char *act, const file_sink *sink, apr_status_t status)
 {
     if (status >= APR_OS_START_SYSERR) { /* where those of the system are not its own (apr_errno.h) */
@@ -58,6 +66,7 @@ static au_error *cannot(const char *act, const file_sink *sink, apr_status_t sta
                                                          .status = status,
                                                          .folder_gone = folder_is_gone(sink, status),
                                                          .folder_there = folder_is_there(sink, status),
+                                                         .is_folder = is_folder(sink, status),
                                                          .readable = sink->kept && sink->written > 0});
 }
 

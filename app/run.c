@@ -334,7 +334,7 @@ static int conclude(run *me, au_ran how)
     int status = 0, goes_on = 0;
 
     au_error *write_error = close_stream(me, stats, &stalls);
-    if (ending != AU_END_NONE || how == AU_RAN_EXPOSURE) {
+    if (ending != AU_END_NONE || how == AU_RAN_EXPOSURE || (how == AU_RAN_SINK && write_error)) {
         status = ending != AU_END_NONE ? ending_status(ending) : EXIT_INTERRUPTED;
         end_target(me);
     } else if (how == AU_RAN_TARGET_GONE || how == AU_RAN_STOPPED) {

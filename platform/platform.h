@@ -154,6 +154,9 @@ int au_write_all(int fd, const void *bytes, size_t len);
 /** Makes `fd` (stdout, for samples) binary where the system knows a difference. */
 void au_set_binary(int fd);
 
+/** Does the path begin with a pipe, a device or a share, so that what is missing is no folder that could be made? */
+int au_path_names_place(const char *path);
+
 /** The usual code of what an OS error code says, where one condition has several: a reader that has gone. Any thread.
  */
 int au_os_error_usual(int os_code);

@@ -70,6 +70,13 @@ const char *au__win32_error_text(DWORD code, char *buf, size_t cap)
     return buf;
 }
 
+/* \\.\pipe\x, \\server\share\x, and also //server/share/x; but \\?\C:\x is a drive (Win32, "Naming Files, Paths, and
+ * Namespaces"). */
+int au_path_names_place(const char *path)
+{
+    return strlen(path) > 2 && strspn(path, "\\/") >= 2 && path[2] != '?';
+}
+
 int au_os_error_usual(int os_code)
 {
     /* The reader of a pipe has gone, has just gone, or was never there. */

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import mojo
@@ -182,12 +183,18 @@ class Graph:
 class Process:
     """A program of ours whose standard output is read with a time limit."""
 
-    def __init__(self, argv, env, stdin=subprocess.PIPE, cwd=None, stderr=subprocess.PIPE, **kwargs):
+    def __init__(self, argv, env, stdin=subprocess.PIPE, cwd=None, stderr=subprocess.PIPE, piped=False, **kwargs):
+        """`piped`: its standard error is a pipe. A program of Wine 8 cannot write to a regular file now and then."""
         self.argv = argv
         self._errors = tempfile.TemporaryFile() if stderr == subprocess.PIPE else None
+        self._copier = None
+        where = stderr if piped or not self._errors else self._errors
         self.popen = subprocess.Popen(
-            argv, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=self._errors or stderr, cwd=cwd, **kwargs
+            argv, env=env, stdin=stdin, stdout=subprocess.PIPE, stderr=where, cwd=cwd, **kwargs
         )
+        if self.popen.stderr:
+            self._copier = threading.Thread(target=self._copy_errors, daemon=True)
+            self._copier.start()
         self.pid = self.popen.pid
         self.out = b""
         self._ended = False
@@ -207,11 +214,17 @@ class Process:
     def text(self):
         return self.out.decode(errors="replace")
 
+    def _copy_errors(self):
+        for data in iter(lambda: os.read(self.popen.stderr.fileno(), 65536), b""):
+            os.write(self._errors.fileno(), data)
+
     def errors(self):
         if not self._errors:
             return ""
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")
+        if self._copier and not self.alive():
+            self._copier.join(1)  # who has inherited the pipe may go on
+        size = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), size, 0).decode(errors="replace")
 
     def said(self, word):
         """The facts of the last line `word {json}`, or None."""
@@ -383,7 +396,7 @@ class Box:
 
     def spawn(self, argv, **kwargs):
         kwargs.setdefault("env", self.env())
-        return Process(argv, **kwargs)
+        return Process(argv, piped=self.windows, **kwargs)
 
     def start(self, target, interp=None, timeout=40, env=None, **options):
         """A running target that has said that it is ready; its facts are in .facts."""

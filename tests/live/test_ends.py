@@ -203,9 +203,8 @@ def test_full_disk(box):
     box.undo(subprocess.run, ["umount", small])
     for name in ("full.mojo", "full.mojo.zst"):
         path = os.path.join(small, name)
-        process = box.begin(["-i", "0", "-o", path] + box.command("generators.py", seconds=4))
-        process.wait_for("ready")
-        code = process.wait(25)
+        process = box.begin(["-i", "0", "-o", path] + box.command("generators.py", seconds=60))
+        code = process.wait(25)  # the program is interrupted, and so has let go of its output
         need(code == 5, "%s: exit status %d instead of 5: %s", name, code, process.errors())
         need(path in process.errors() and "space" in process.errors().lower(), "%s", process.errors())
         stream = box.stream(path, unfinished=True)
@@ -235,10 +234,9 @@ def test_file_size_limit(box):
     for name in ("limit.mojo", "limit.mojo.zst"):
         path = box.path(name)
         process = box.begin(
-            ["-i", "0", "-o", path] + box.command("generators.py", seconds=4),
+            ["-i", "0", "-o", path] + box.command("generators.py", seconds=60),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384)),
         )
-        process.wait_for("ready")
         code = process.wait(25)
         need(code == 5, "%s: exit status %d instead of 5: %s", name, code, process.errors())
         need(path in process.errors() and "ulimit -f" in process.errors(), "%s", process.errors())
@@ -304,15 +302,22 @@ def test_first_thread_ends(box):
 @test("one")
 def test_reader_goes_away(box):
     """A closed pipe is an output error like any other, not a silent death."""
-    process = box.begin(["-P", "-i", "1ms"] + box.command("steady.py", seconds=5))
-    first = os.read(process.popen.stdout.fileno(), 100)
-    need(first[:3] == b"MOJ", "%r is no stream", first)
+    caught = os.path.join(box.dir, "caught")
+    process = box.begin(["-P", "-i", "1ms"] + box.command("steady.py", seconds=60, catch=caught))
+    stream = b""
+    while b"outer" not in stream:  # it is at work
+        more = os.read(process.popen.stdout.fileno(), 1000)
+        need(more, "the stream has ended")
+        stream += more
+    need(stream[:3] == b"MOJ", "%r is no stream", stream[:100])
     process.popen.stdout.close()
     try:
         code = process.popen.wait(20)
     except subprocess.TimeoutExpired:
         need(False, "it goes on without a reader")
     need(code == 5 and process.errors().strip(), "exit status %d, %s", code, process.errors())
+    with open(caught) as handle:
+        need(handle.read() == "%d\n" % signal.SIGINT, "the program was not interrupted")
 
 
 @test("one", alone=True)

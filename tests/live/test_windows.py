@@ -107,8 +107,13 @@ def test_what_cannot_be_launched(box):
 
 @test("one")
 def test_unwritable_output(box):
-    for path in (os.path.join(box.dir, "no", "folder.mojo"), box.dir, "Q:\\there\\is\\no\\drive.mojo"):
-        run = run_of(box, ["-o", path] + box.command("steady.py", inner=True, seconds=0.5), 5, path)
+    for path, remedy in (
+        (os.path.join(box.dir, "no", "folder.mojo"), "Create the folder"),
+        (box.dir, "in that folder"),
+        ("Q:\\there\\is\\no\\drive.mojo", ""),
+        ("\\\\.\\pipe\\nobody-%d" % os.getpid(), "no such pipe"),
+    ):
+        run = run_of(box, ["-o", path] + box.command("steady.py", inner=True, seconds=0.5), 5, path, remedy)
         need("ready" not in run.out, "the program was started although its samples have nowhere to go")
         need(len(run.errors.strip().splitlines()) >= 2, "no remedy: %s", run.text())
 
@@ -209,14 +214,17 @@ def test_console(box):
 
 @test("one", timeout=60)
 def test_closed_pipe(box):
-    """The reader of the samples goes away: the profiler ends, and says why."""
-    process = box.begin(["-i", "1ms"] + box.command("steady.py", inner=True, seconds=20))
+    """The reader of the samples goes away: the profiler ends, and so does what it launched; it says why."""
+    beat = os.path.join(box.dir, "beat")
+    process = box.begin(["-i", "5ms"] + box.command("beats.py", inner=True, into=beat))
     data = os.read(process.popen.stdout.fileno(), 100)
     need(data.startswith(b"MOJ"), "no samples on standard output: %r", data[:20])
+    wait_until(lambda: os.path.exists(beat) and os.path.getsize(beat), 20, "the program does not begin")
     process.popen.stdout.close()
     code = process.popen.wait(30)
     need(code == 5, "exit status %d: %s", code, process.errors())
     need("reading the samples has ended" in process.errors(), "%s", process.errors())
+    need(not grows(beat, 2), "what was launched goes on")
 
 
 @test("one", timeout=60)
