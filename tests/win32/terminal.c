@@ -131,6 +131,19 @@ START_TEST(one_error_for_a_reader_that_went)
 }
 END_TEST
 
+START_TEST(places_that_are_no_folders)
+{
+    ck_assert_int_ne(au_path_names_place("\\\\.\\pipe\\x"), 0);
+    ck_assert_int_ne(au_path_names_place("\\\\server\\share\\x"), 0);
+    ck_assert_int_ne(au_path_names_place("//server/share/x"), 0);
+    ck_assert_int_eq(au_path_names_place("\\\\?\\C:\\x"), 0);
+    ck_assert_int_eq(au_path_names_place("\\x"), 0);
+    ck_assert_int_eq(au_path_names_place("C:\\x\\y"), 0);
+    ck_assert_int_eq(au_path_names_place("\\\\"), 0);
+    ck_assert_int_eq(au_path_names_place(""), 0);
+}
+END_TEST
+
 START_TEST(errors_have_words)
 {
     char text[256], small[8];
@@ -180,6 +193,7 @@ Suite *suite_terminal(void)
     tcase_add_test(tests, a_reader_that_went_is_an_error);
     tcase_add_test(tests, what_is_not_there_stays_away);
     tcase_add_test(tests, one_error_for_a_reader_that_went);
+    tcase_add_test(tests, places_that_are_no_folders);
     tcase_add_test(tests, errors_have_words);
     tcase_add_test(tests, texts_go_there_and_back);
     tcase_add_test(tests, there_is_memory);
