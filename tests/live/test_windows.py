@@ -15,7 +15,8 @@ import time
 import harness
 import mojo
 from harness import need, shown, test
-from interpreters import wine
+from interpreters import catalogue, wine
+from interpreters.model import Missing
 
 ONLY = "windows"  # run.py: not for this system's own programs
 
@@ -94,6 +95,22 @@ def test_not_a_python(box):
     run_of(box, ["-o", box.path(), "-t", "500ms", "cmd.exe", "/c", "ping -n 20 127.0.0.1 > nul"], 10, "not a Python")
     run_of(box, ["-o", box.path(), "-t", "500ms", "no-such-program"], 1, "Cannot launch", "no-such-program")
     run_of(box, ["-o", box.path(), "cmd.exe", "/c", "exit"], 1, "too quickly")
+
+
+@test(timeout=120)
+def test_32_bits(box):
+    """Refused, and at once: launched, though the program is a short one, and attached to."""
+    if not wine.has_32bit():
+        raise harness.Skip("this Wine runs no 32-bit programs")
+    try:
+        interp = catalogue.find("win32-3.11.3")
+    except Missing:
+        interp = catalogue.fetch("win32-3.11.3")
+    target = box.start("steady.py", interp, seconds=0)
+    for arguments in (["-p", target.pid], box.command("steady.py", interp, inner=True, seconds=1.0)):
+        began = time.monotonic()
+        run_of(box, ["-t", "20s", "-o", box.path()] + arguments, 10, "32-bit", "64-bit Python", interp=interp)
+        need(time.monotonic() - began < 10, "it was waited for 64 bits")
 
 
 @test("one")
