@@ -219,7 +219,6 @@ START_TEST(threads_of_others)
 }
 END_TEST
 
-/** Many threads in one look: what is remembered of each is its own, and what has ended is forgotten. */
 static volatile LONG stop_them;
 
 static DWORD WINAPI rest(void *unused)
@@ -231,6 +230,7 @@ static DWORD WINAPI rest(void *unused)
     return 0;
 }
 
+/** Many threads in one look: what is remembered of each is its own, and what has ended is forgotten. */
 START_TEST(many_threads)
 {
     enum { MANY = 150 };
