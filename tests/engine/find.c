@@ -153,8 +153,7 @@ START_TEST(interpreter_elsewhere)
 }
 END_TEST
 
-/* The time to look for it is the same, whether there is somebody to ask or not, and what cannot work is not asked of.
- */
+/* The time to look for it is the same, whether there is somebody to ask or not. */
 START_TEST(nothing_elsewhere)
 {
     au_image *launcher = au_image_create(4321);
